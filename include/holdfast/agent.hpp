@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/context.hpp"
+
+namespace holdfast {
+
+/// Price of a model in US dollars per million tokens.
+struct Price {
+  double input = 0;
+  double output = 0;
+};
+
+/// A model API (spec, section 11 `[providers.NAME]`).
+struct ProviderSpec {
+  std::string name;
+  std::string kind = "openai";  ///< openai (any compatible server), scripted
+  std::string base_url;
+  std::string api = "chat";
+  std::string api_key_env;  ///< name of the environment variable; empty: no key is sent
+  bool stream = true;
+  Duration timeout = std::chrono::seconds(120);  ///< of one model call
+  Duration connect_timeout = std::chrono::seconds(10);
+  Duration first_byte_timeout = std::chrono::minutes(5);
+  Duration idle_timeout = std::chrono::seconds(120);
+  std::map<std::string, std::string> headers;
+  std::map<std::string, Price> prices;
+  std::string script;  ///< scripted: path of the JSON file
+};
+
+/// A tool of an agent (spec, section 11 `[tools.NAME]`): a command, or a function of this program.
+struct ToolSpec {
+  std::string name;
+  std::string description;
+  Effect effect = Effect::non_idempotent_write;
+  Json parameters = Json::object({{"type", "object"}});  ///< JSON Schema 2020-12 of the arguments
+  Duration timeout = std::chrono::minutes(5);
+
+  std::vector<std::string> command;        ///< program and arguments; JSON on standard input
+  std::vector<std::string> probe_command;  ///< spec, section 5 "Probe"; empty: none
+  std::map<std::string, std::string> env;
+  std::vector<std::string> pass_env;
+  std::string working_folder;  ///< relative commands start here; the configuration file's folder
+
+  /// In place of `command`: a C++ tool. Called on the run's thread; a thrown FailureError ends the
+  /// segment, a returned value is the result for the model.
+  std::function<Json(const Json& arguments, const StepContext&)> function;
+  std::function<ProbeAnswer(const Json& arguments, const StepContext&)> probe;
+
+  bool approval = false;
+  std::optional<Duration> approval_timeout;
+  bool end_on_denial = false;
+  Json input_schema;  ///< what a person must fill in before the tool runs; null: nothing
+
+  bool has_probe() const { return !probe_command.empty() || static_cast<bool>(probe); }
+};
+
+/// An LLM tool loop (spec, section 11 `[agents.NAME]`).
+struct AgentSpec {
+  std::string name;
+  std::vector<std::string> models;  ///< `provider/model`; the rest is the fallback chain
+  std::string system;
+  std::vector<std::string> tools;
+  int max_iterations = 20;
+  std::string queue = "default";
+  std::vector<FailureClass> fallback_on;
+  std::optional<Duration> approval_timeout;
+  std::optional<Policy> policy;  ///< none: the runtime's
+};
+
+}  // namespace holdfast

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "holdfast/run.hpp"
+
+namespace holdfast {
+
+/// What a probe found out about a write that was interrupted (spec, section 5 "Probe").
+struct Landed {
+  Json result;
+};
+struct NotLanded {};
+struct Unknown {
+  std::string why;
+};
+using ProbeAnswer = std::variant<Landed, NotLanded, Unknown>;
+
+/// What a step's work is given while it runs.
+struct StepContext {
+  std::string key;              ///< of the step, unique in the run
+  std::string idempotency_key;  ///< stable for run and step, over all its repetitions
+  Duration timeout{};           ///< what is left of the step's deadline when the work starts
+  std::stop_token
+      stop;  ///< requested when the step must end: cancel, lost lease, deadline, shutdown
+};
+
+/// What a step returns: its recorded result, and what it cost.
+struct StepResult {
+  Json result;
+  std::optional<Usage> usage;
+};
+
+enum class StepKind { step, model, tool };
+
+/// How a step is to be treated. The defaults suit a read that finishes within five minutes.
+struct StepOptions {
+  StepKind kind = StepKind::step;
+  Effect effect = Effect::read;
+  Json arguments;                   ///< recorded with the fence and the event, shown to people
+  std::optional<Duration> timeout;  ///< default: model 10 min, others 5 min (spec, section 4)
+  std::string key;                  ///< empty: the name with a running number (`fetch#2`)
+
+  /// Asked after an interruption of a non-idempotent write. Empty: a person must look.
+  std::function<ProbeAnswer(const StepContext&)> probe;
+};
+
+/// What a person is asked. `key` names the place in the run; with the calls it makes the turn's
+/// digest.
+struct Question {
+  WaitKind kind = WaitKind::input;
+  std::string key;
+  std::vector<GatedCall> calls;
+  Json schema;
+  std::string prompt;
+  std::optional<Duration> timeout;
+};
+
+/// What the person said. For approvals one verdict per call, in the order of the question.
+struct Reply {
+  std::vector<Verdict> verdicts;
+  Json values;           ///< input: what was submitted; null when it expired
+  bool expired = false;  ///< the deadline passed and nobody decided
+  std::string actor;
+  std::string note;
+};
+
+/// Ends a run from inside its handler with a reason of its own (`max_iterations`,
+/// `approval_denied`, `budget_exhausted`, …). Thrown, not derived from std::exception: a handler's
+/// catch-all for errors lets it pass.
+struct EndRun {
+  Reason reason;
+  std::string message;
+  std::optional<Json> answer;  ///< `budget_exhausted`: the partial answer
+};
+
+/// The durable side of a running task. A handler runs from the top in every segment; steps that are
+/// recorded return their recorded results at once, the first missing one runs (spec, section 5).
+///
+/// Used by the handler's own thread only. `step`, `sleep` and `ask` leave the handler by internal
+/// types that do not derive from std::exception when the run was lost, cancelled, suspended or
+/// interrupted: let them pass.
+class RunContext {
+ public:
+  virtual ~RunContext() = default;
+
+  /// The run as it was claimed: id, agent, input, labels, definition.
+  virtual const Run& run() const = 0;
+
+  using Work = std::function<StepResult(const StepContext&)>;
+
+  /// Runs `work` once and records its result, or returns what is recorded. What `work` throws ends
+  /// the step without a record; FailureError carries the class that recovery needs.
+  virtual Json step(std::string_view name, const StepOptions& options, const Work& work) = 0;
+
+  /// A step that only reads.
+  Json step(std::string_view name, const std::function<Json()>& work) {
+    return step(name, StepOptions{}, [&](const StepContext&) {
+      return StepResult{work(), std::nullopt};
+    });
+  }
+
+  /// Puts the run to sleep; no slot is held. The due time is absolute and journaled.
+  virtual void sleep(std::string_view name, Duration) = 0;
+  virtual void sleep_until(std::string_view name, WallTime) = 0;
+
+  /// Asks a person and suspends until there is an answer.
+  virtual Reply ask(const Question&) = 0;
+
+  /// Asks for values that meet a JSON Schema.
+  Json ask_input(std::string_view name, Json schema, std::string prompt) {
+    Question question;
+    question.key = std::string(name);
+    question.schema = std::move(schema);
+    question.prompt = std::move(prompt);
+    return ask(question).values;
+  }
+
+  /// Requested when the segment should come to its end.
+  virtual std::stop_token stop_token() const = 0;
+};
+
+/// A task: what is executed for a run of its name. Returns the answer.
+using Handler = std::function<Json(RunContext&)>;
+
+}  // namespace holdfast

@@ -1,0 +1,68 @@
+#pragma once
+
+// What a segment's end means for its run: the one place that decides, used by workers and reapers
+// alike (spec, section 6 "recovery"). Pure.
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "holdfast/run.hpp"
+
+namespace holdfast {
+
+struct Completed {
+  Json answer;
+};
+/// The handler ended the run with a reason of its own.
+struct Ended {
+  Reason reason;
+  std::string message;
+  std::optional<Json> answer;
+};
+struct Failed {
+  Failure failure;
+  bool in_agent = false;  ///< an exception of unknown kind from an LLM agent is not retried
+};
+struct Suspended {
+  Wait wait;
+};
+struct Slept {
+  std::string key;
+  std::string name;
+  WallTime until;
+};
+/// Graceful stop: handed back, nothing charged.
+struct Interrupted {};
+/// The reaper's outcome.
+struct WorkerLost {
+  std::string worker;
+};
+using SegmentEnd =
+    std::variant<Completed, Ended, Failed, Suspended, Slept, Interrupted, WorkerLost>;
+
+/// The one write that ends a segment.
+struct Settlement {
+  Status next = Status::failed;
+  std::optional<Reason> reason;
+  EventKind event = EventKind::failed;
+  Outcome outcome = Outcome::failed;
+  std::optional<Duration>
+      delay;  ///< queued: available this long after the write; none and no `at`: now
+  std::optional<WallTime> at;  ///< queued: not before
+  bool charged = false;        ///< requeue_count + 1
+  /// The writing work is known to have ended (this segment saw it): "not landed" may be believed at
+  /// once.
+  bool executor_ended = false;
+  bool clears_fence = false;  ///< the write is known not to have started
+  std::optional<Json> answer;
+  std::optional<Failure> failure;  ///< becomes the run's error
+  std::optional<Wait> wait;
+  Json payload;  ///< of the event, without what the store adds (available_at)
+};
+
+/// `interactive`: the segment has no lease and no recovery. `unit_random` in [0, 1) is the jitter.
+Settlement decide(const Run&, const SegmentEnd&, bool interactive, WallTime now,
+                  double unit_random);
+
+}  // namespace holdfast

@@ -1,0 +1,104 @@
+#pragma once
+
+// What an agent needs of a model and of tools, without knowing any vendor. Implemented in provider/
+// and tool/.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "holdfast/agent.hpp"
+#include "holdfast/context.hpp"
+
+namespace holdfast {
+
+/// A call that the model made. `id` is ours, run-wide; `arguments` is what the model wrote where it
+/// parsed.
+struct ToolCall {
+  std::string id;
+  std::string name;
+  Json arguments;
+  std::optional<std::string> bad_arguments;  ///< the text as it came, where it is not JSON
+};
+
+/// One turn of the neutral history.
+struct Message {
+  enum class Role { system, user, assistant, tool } role = Role::user;
+  std::string text;
+  std::vector<ToolCall> calls;  ///< assistant
+  std::string call_id;          ///< tool: the call it answers
+  std::string tool_name;        ///< tool
+  bool is_error = false;        ///< tool
+  Json opaque;                  ///< assistant: parts to be kept byte for byte for their own maker
+  std::string made_by;          ///< assistant: `provider/model`
+};
+
+struct ToolDefinition {
+  std::string name;
+  std::string description;
+  Json parameters;
+};
+
+struct ModelRequest {
+  RunId run;
+  std::vector<Message> messages;
+  std::vector<ToolDefinition> tools;
+};
+
+struct ModelReply {
+  std::string provider;
+  std::string model;
+  std::string text;
+  std::vector<ToolCall> calls;
+  Usage usage;
+  std::string finish;  ///< `stop`, `length`, `tool_calls`, or the maker's own word
+  Json opaque;
+};
+
+struct CallContext {
+  std::stop_token stop;
+  Duration timeout{};
+  std::function<void(std::string_view)> on_text;  ///< deltas for live observers; may be empty
+};
+
+/// One model API. Called from many threads at once.
+class Provider {
+ public:
+  virtual ~Provider() = default;
+  /// One request, one answer, no hidden retries. Throws FailureError.
+  virtual ModelReply complete(const std::string& model, const ModelRequest&,
+                              const CallContext&) = 0;
+};
+
+/// The models of an agent in order: the first that answers. Throws FailureError classified by the
+/// most recent attempt.
+class ModelChain {
+ public:
+  virtual ~ModelChain() = default;
+  virtual ModelReply complete(const std::vector<std::string>& models,
+                              const std::vector<FailureClass>& fallback_on, const ModelRequest&,
+                              const CallContext&) = 0;
+};
+
+/// What a tool gave back for the model.
+struct ToolOutcome {
+  Json result;
+  bool is_error = false;
+};
+
+/// The tools of this process by name. Called from many threads at once.
+class Toolbox {
+ public:
+  virtual ~Toolbox() = default;
+  virtual const ToolSpec* find(const std::string& name) const = 0;
+  /// Throws FailureError: not_started, outcome_unknown, or a failure of the segment (spec, section
+  /// 5).
+  virtual ToolOutcome call(const ToolSpec&, const Json& arguments, const StepContext&) = 0;
+  virtual ProbeAnswer probe(const ToolSpec&, const Json& arguments, const StepContext&) = 0;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "holdfast/json.hpp"
+#include "holdfast/runtime.hpp"
+
+namespace holdfast {
+
+/// Checks a request against limits and forms. Throws RefusedError (usage) naming the field and the
+/// remedy.
+void check_request(const RunRequest&, const Limits&);
+
+/// JSON Schema 2020-12 (type, required, enum, const, pattern, bounds, items, nested objects).
+/// Empty: it fits; else one sentence per violation, each with the place. Never dereferences
+/// anything outside the schema.
+std::vector<std::string> schema_errors(const Json& schema, const Json& value);
+
+/// Is this a schema that can be used at all? Empty: yes.
+std::string schema_problem(const Json& schema);
+
+/// `value` with the schema's defaults filled in at declared properties that are absent.
+Json with_defaults(const Json& schema, Json value);
+
+}  // namespace holdfast
