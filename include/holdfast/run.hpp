@@ -57,8 +57,10 @@ struct Fence {
   Json arguments;
   std::string idempotency_key;
   WallTime since{};  ///< set by the store
-  StoreTime
-      deadline{};  ///< of the step itself, on the store's clock; set by the store from `timeout`
+  /// From when "not landed" may be believed, on the store's clock: the step's own deadline, or
+  /// earlier where its executor is known gone (see core/transition.hpp, `resolved`). Set by the
+  /// store from `timeout`.
+  StoreTime deadline{};
   Duration timeout{};  ///< the step's own deadline, counted from the fence
   bool has_probe = false;
   std::int64_t claim = 0;  ///< of the segment that made it; set by the store
