@@ -84,6 +84,14 @@ struct GatedCall {
 
 enum class WaitKind { approval, input };
 
+/// Their words in JSON: `undecided`, `approved`, …; `approval`, `input`.
+std::string_view to_word(Verdict);
+std::string_view to_word(WaitKind);
+template <>
+std::optional<Verdict> parse_word<Verdict>(std::string_view text);
+template <>
+std::optional<WaitKind> parse_word<WaitKind>(std::string_view text);
+
 /// What a waiting run waits for (spec, section 8).
 struct Wait {
   WaitKind kind = WaitKind::approval;
@@ -116,9 +124,10 @@ struct Run {
   std::int64_t claim = 0;
   std::optional<StoreTime> lease_until;      ///< on the store's clock: what leases are judged by
   std::optional<WallTime> lease_expires_at;  ///< the same for display
+  bool lease_lost_by_presence = false;       ///< the lease was ended because its holder is gone
   std::optional<WallTime> failing_since;     ///< first failure of this drive: bounds parking
   int requeue_count = 0;
-  int max_requeues = 3;
+  int max_requeues = 3;  ///< negative without a policy: the policy's, from the first claim on
   int reclaim_count = 0;
   int redrive_count = 0;
   std::optional<Fence> pending;
@@ -128,6 +137,7 @@ struct Run {
   Labels labels;
   std::optional<std::string> idempotency_key;
   Policy policy;
+  bool has_policy = true;  ///< false: `policy` is filled in at the first claim
   Json definition;  ///< system text, models, tools as copied at the first claim; null for tasks
   std::int64_t last_sequence = 0;  ///< number of its newest event
   bool abandoned = false;          ///< interactive, and its process is proven gone

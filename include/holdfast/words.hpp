@@ -114,6 +114,20 @@ std::string_view to_word(EventKind);
 /// above.
 template <class E>
 std::optional<E> parse_word(std::string_view text);
+template <>
+std::optional<Status> parse_word<Status>(std::string_view text);
+template <>
+std::optional<Reason> parse_word<Reason>(std::string_view text);
+template <>
+std::optional<Outcome> parse_word<Outcome>(std::string_view text);
+template <>
+std::optional<FailureClass> parse_word<FailureClass>(std::string_view text);
+template <>
+std::optional<Effect> parse_word<Effect>(std::string_view text);
+template <>
+std::optional<Origin> parse_word<Origin>(std::string_view text);
+template <>
+std::optional<EventKind> parse_word<EventKind>(std::string_view text);
 
 /// A word read back from a store: what this build knows as an `E`, and the text itself where a
 /// newer build wrote something else (spec, section 2). Consumers need a default arm.

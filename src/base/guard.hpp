@@ -10,16 +10,37 @@
 // A failpoint is a place before or after a write or an external call:
 // HOLDFAST_FAILPOINT("claim.after"). In test builds
 // HOLDFAST_FAILPOINTS="claim.after=kill@2;record.before=pause:500;settle.after=error" makes it kill
-// the process (SIGKILL), pause (milliseconds) or throw StoreError, at its n-th passing (default:
-// every time; @n: the n-th only).
+// the process (SIGKILL), stop it (SIGSTOP), pause (milliseconds) or throw StoreError, at its n-th
+// passing (default: every time; @n: the n-th only). A list that cannot be read ends the process at
+// the first failpoint.
 
 #include <string_view>
+
+#ifdef HOLDFAST_TESTING
+#include <map>
+#include <memory>
+#include <string>
+#endif
 
 namespace holdfast {
 
 #ifdef HOLDFAST_TESTING
 bool guard_is_off(std::string_view name);
 void pass_failpoint(std::string_view name);
+
+/// A list of failpoints with their counts of passings. `pass` may be called from any thread.
+class FailpointSet {
+ public:
+  /// Throws std::invalid_argument naming what it cannot read.
+  explicit FailpointSet(std::string_view list);
+  ~FailpointSet();
+  FailpointSet(FailpointSet&&) noexcept;
+  void pass(std::string_view name) const;
+
+ private:
+  struct Point;
+  std::map<std::string, std::unique_ptr<Point>, std::less<>> points_;
+};
 #define HOLDFAST_GUARD(name, condition) (::holdfast::guard_is_off(name) || (condition))
 #define HOLDFAST_FAILPOINT(name) ::holdfast::pass_failpoint(name)
 #else

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "holdfast/json.hpp"
 #include "holdfast/time.hpp"

@@ -1,0 +1,135 @@
+// JSON as it comes from outside: nested without end, cut off, with bytes that are no text. Parsing
+// neither recurses nor throws; nesting is counted while the value is built.
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+
+namespace holdfast {
+namespace {
+
+/// Builds a value from the parser's events and stops at `max_depth` open brackets.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  explicit Builder(int max_depth) : max_depth_(max_depth) {}
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+  bool key(string_t& value) override {
+    key_ = std::move(value);
+    return true;
+  }
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    problem_ = fmt::format("not JSON at byte {}: {}", position, error.what());
+    return false;
+  }
+
+  Json take() { return std::move(root_); }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  Json* place(Json&& value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Json& parent = *open_.back();
+    if (parent.is_array()) {
+      parent.push_back(std::move(value));
+      return &parent.back();
+    }
+    Json& slot = parent[key_];
+    slot = std::move(value);
+    return &slot;
+  }
+  bool add(Json&& value) {
+    place(std::move(value));
+    return true;
+  }
+  bool open(Json&& value) {
+    if (static_cast<int>(open_.size()) >= max_depth_) {
+      problem_ = fmt::format("nested deeper than {} levels", max_depth_);
+      return false;
+    }
+    // Pointers into the values above stay good: only the innermost one grows while it is open.
+    open_.push_back(place(std::move(value)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  int max_depth_;
+  Json root_;
+  std::vector<Json*> open_;
+  std::string key_;
+  std::string problem_;
+};
+
+/// The code unit of `\uXXXX` at `at`, or nothing.
+std::optional<unsigned> escaped_unit(std::string_view text, std::size_t at) {
+  if (at + 6 > text.size() || text[at] != '\\' || text[at + 1] != 'u') return std::nullopt;
+  unsigned value = 0;
+  for (std::size_t i = at + 2; i < at + 6; ++i) {
+    const char c = text[i];
+    const char folded = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (folded >= '0' && folded <= '9') {
+      value = value * 16 + static_cast<unsigned>(folded - '0');
+    } else if (folded >= 'a' && folded <= 'f') {
+      value = value * 16 + static_cast<unsigned>(folded - 'a') + 10;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return value;
+}
+
+/// Halves of surrogate pairs that were escaped alone become the replacement character.
+std::string mend_surrogates(std::string text) {
+  std::size_t at = text.find('\\');
+  while (at != std::string::npos) {
+    const auto unit = escaped_unit(text, at);
+    std::size_t next = at + (unit ? 6 : 2);
+    if (unit && *unit >= 0xD800 && *unit <= 0xDFFF) {
+      const auto second = escaped_unit(text, at + 6);
+      if (*unit <= 0xDBFF && second && *second >= 0xDC00 && *second <= 0xDFFF) {
+        next = at + 12;
+      } else {
+        text.replace(at, 6, "\\ufffd");
+      }
+    }
+    at = next < text.size() ? text.find('\\', next) : std::string::npos;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<Json> parse_json(std::string_view text, int max_depth, std::string* problem) {
+  const std::string clean = mend_surrogates(clean_utf8(text));
+  Builder builder(max_depth);
+  if (Json::sax_parse(clean, &builder)) return builder.take();
+  if (problem != nullptr) *problem = builder.problem();
+  return std::nullopt;
+}
+
+std::string dump_json(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace holdfast
