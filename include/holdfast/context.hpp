@@ -30,7 +30,8 @@ struct StepContext {
   std::string idempotency_key;  ///< stable for run and step, over all its repetitions
   Duration timeout{};           ///< what is left of the step's deadline when the work starts
   std::stop_token
-      stop;  ///< requested when the step must end: cancel, lost lease, deadline, shutdown
+      stop;        ///< requested when the step must end: cancel, lost lease, deadline, shutdown
+  RunId run = {};  ///< whose step it is
 };
 
 /// What a step returns: its recorded result, and what it cost.
