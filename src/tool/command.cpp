@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/guard.hpp"
@@ -156,11 +157,13 @@ class Call {
   }
 
   CommandEnd run() {
+    if (!name_is_known()) return not_found();
+    began_at_ = env_.store_now();
     start();
     {
-      const int control = control_.get();
-      const std::stop_callback on_stop(command_.stop, [control] {
-        send(control, &guardian::kStop, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+      const std::stop_callback on_stop(command_.stop, [this] {
+        stopped_at_ = env_.store_now();
+        send(control_.get(), &guardian::kStop, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
       });
       follow();
     }
@@ -177,12 +180,13 @@ class Call {
     Pair control = make_control();
     const std::vector<char*> arguments = pointers(command_.arguments);
     const std::vector<char*> environment = pointers(command_.environment);
-    const std::string program =
-        find_program(command_.arguments.front(), command_.folder, path_of(command_.environment));
+    std::string program = command_.arguments.front();
+    if (program.find('/') == std::string::npos) {
+      program = find_program(program, command_.folder, path_of(command_.environment));
+    }
 
     guardian::Plan plan;
-    // A name that was not found is tried as it is: the system's answer says why.
-    plan.program = program.empty() ? command_.arguments.front().c_str() : program.c_str();
+    plan.program = program.c_str();
     plan.arguments = arguments.data();
     plan.environment = environment.data();
     plan.folder = command_.folder.empty() ? nullptr : command_.folder.c_str();
@@ -213,11 +217,27 @@ class Call {
                   kGuardianPatience;
   }
 
+  /// A bare name is looked up in PATH only: never in the working folder.
+  bool name_is_known() const {
+    const std::string& name = command_.arguments.front();
+    return name.find('/') != std::string::npos ||
+           !find_program(name, command_.folder, path_of(command_.environment)).empty();
+  }
+
+  CommandEnd not_found() const {
+    CommandEnd end;
+    end.kind = CommandEnd::Kind::not_started;
+    end.was_started = false;
+    end.number = ENOENT;
+    end.what = fmt::format("program '{}'", command_.arguments.front());
+    return end;
+  }
+
   static std::string path_of(const std::vector<std::string>& environment) {
     for (const std::string& entry : environment) {
       if (entry.rfind("PATH=", 0) == 0) return entry.substr(5);
     }
-    return {};
+    return "/usr/local/bin:/usr/bin:/bin";
   }
 
   /// Reads what the program writes until the guardian says that it has ended.
@@ -307,6 +327,7 @@ class Call {
     end.output_bytes = out_bytes_;
     end.errors = std::move(err_);
     end.error_bytes = err_bytes_;
+    end.took = stopped_at_.value_or(env_.store_now()) - began_at_;
     if (not_started_) {
       return describe_not_started(std::move(end));
     }
@@ -362,7 +383,9 @@ class Call {
   Fd control_;
   Fd output_;
   Fd errors_;
+  StoreTime began_at_{};
   StoreTime give_up_at_{};
+  std::optional<StoreTime> stopped_at_;  ///< written by the stop callback, read behind its end
   bool ended_ = false;
   bool guardian_gave_up_ = false;
   std::optional<Report> report_;

@@ -39,6 +39,7 @@ struct CommandEnd {
   std::size_t output_bytes = 0;  ///< all that was written, kept or not
   std::string errors;
   std::size_t error_bytes = 0;
+  Duration took{};  ///< from the call to the moment when the stop was asked for, else to the end
 };
 
 /// Runs a program to its end, in a session of its own, watched by a guardian process (see
@@ -51,7 +52,8 @@ struct CommandEnd {
 CommandEnd run_command(const Command&, Env&);
 
 /// The file that `program` means: as it stands where it has a slash, else looked up in `path`
-/// (folders with colons between). Empty: there is none that can be executed.
+/// (folders with colons between), both seen from `folder`. Empty: there is none that can be
+/// executed.
 std::string find_program(const std::string& program, const std::string& folder,
                          const std::string& path);
 

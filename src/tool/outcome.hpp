@@ -1,0 +1,24 @@
+#pragma once
+
+// What the end of a command means: for the model, or for the run (spec, section 5 "Tools of an
+// agent", "Probe"). Pure.
+
+#include "core/model.hpp"
+#include "holdfast/runtime.hpp"
+#include "tool/command.hpp"
+
+namespace holdfast {
+
+/// The result for the model. Throws FailureError where the end is the run's affair: the program was
+/// not started, an interruption, a write whose outcome nobody knows.
+ToolOutcome judge_call(const ToolSpec&, const CommandEnd&, const StepContext&, const Limits&);
+
+/// Throws FailureError for an interruption and for missing resources: these say nothing about the
+/// write.
+ProbeAnswer judge_probe(const ToolSpec&, const CommandEnd&, const StepContext&, const Limits&,
+                        int not_landed_status);
+
+/// A value whose text is over the limit becomes the beginning of that text, with a note.
+Json limited_result(Json value, std::size_t limit_bytes);
+
+}  // namespace holdfast
