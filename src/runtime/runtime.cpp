@@ -1,0 +1,110 @@
+#include <fmt/core.h>
+
+#include "agent/agent_loop.hpp"
+#include "provider/chain.hpp"
+#include "runtime/check_options.hpp"
+#include "runtime/front.hpp"
+#include "tool/toolbox.hpp"
+
+namespace holdfast {
+namespace {
+
+// An LLM loop's unknown exceptions are bugs that a second try meets again (spec, section 6).
+AgentOffer offer_of(const AgentSpec& agent, const Policy& global, const Toolbox& toolbox) {
+  auto policy = agent.policy.value_or(global);
+  policy.retry_unknown = false;
+  return {agent.name, policy, agent_definition(agent, toolbox)};
+}
+
+}  // namespace
+
+std::unique_ptr<Runtime> Runtime::open(RuntimeOptions options) {
+  // Before the store: a mistake in the options must not leave a new database behind.
+  check_options(options);
+  auto& env = real_env();
+  auto store = open_store(options.store_url, env);
+  return make_runtime(std::move(options), env, std::move(store));
+}
+
+std::unique_ptr<Runtime> make_runtime(RuntimeOptions options, Env& env,
+                                      std::unique_ptr<Store> store) {
+  check_options(options);
+  return std::make_unique<Front>(std::move(options), env, std::move(store));
+}
+
+MigrationReport migrate(const std::string& store_url) {
+  return migrate_store(store_url, real_env());
+}
+
+const char* version() { return HOLDFAST_VERSION; }
+
+Front::Front(RuntimeOptions options, Env& env, std::unique_ptr<Store> store)
+    : env_(env),
+      options_(std::move(options)),
+      store_(std::move(store)),
+      chain_(make_chain(options_.providers, env_, options_.limits)),
+      toolbox_(make_toolbox(options_.tools, env_, options_.limits)) {
+  for (const auto& agent : options_.agents) {
+    handlers_.add({offer_of(agent, options_.policy, *toolbox_),
+                   make_agent(agent, *chain_, *toolbox_, options_.limits), true});
+    queue_of_[agent.name] = agent.queue;
+    names_.push_back(agent.name);
+  }
+}
+
+void Front::register_task(const std::string& name, Handler handler, TaskOptions task) {
+  const auto refuse = [&](const std::string& problem) {
+    throw RefusedError(Refusal::usage, fmt::format("task \"{}\": {}", name, problem));
+  };
+  if (executing_) refuse("tasks are registered before anything is executed");
+  if (name.empty()) refuse("needs a name");
+  if (!handler) refuse("needs a handler");
+  if (task.queue.empty()) refuse("its queue must not be empty");
+  if (handlers_.find(name) != nullptr) refuse("there is an agent or task of this name already");
+  const auto policy = task.policy.value_or(options_.policy);
+  check_policy(name + ".", policy, options_.heartbeat);
+  handlers_.add({AgentOffer{name, policy, nullptr}, std::move(handler), false});
+  queue_of_[name] = task.queue;
+  names_.push_back(name);
+}
+
+EngineOptions Front::engine_options() const {
+  EngineOptions engine;
+  engine.heartbeat = options_.heartbeat;
+  engine.presence_interval = options_.presence_interval;
+  engine.reaper_interval = options_.reaper_interval;
+  engine.reaper_limit = options_.reaper_limit;
+  engine.limits = options_.limits;
+  return engine;
+}
+
+std::unique_ptr<WorkerHandle> Front::start_worker(const WorkerSettings& settings) {
+  if (settings.concurrency < 1) {
+    throw RefusedError(Refusal::usage,
+                       fmt::format("concurrency must be at least 1, got {}", settings.concurrency));
+  }
+  if (settings.grace < Duration::zero()) {
+    throw RefusedError(Refusal::usage, "grace must not be negative");
+  }
+  if (names_.empty()) {
+    throw RefusedError(Refusal::not_found,
+                       "no agent is configured and no task is registered: this worker could "
+                       "execute nothing; add [agents.NAME] to holdfast.toml or call register_task");
+  }
+  executing_ = true;
+  return holdfast::start_worker(env_, *store_, handlers_, engine_options(), settings);
+}
+
+ReapReport Front::reap(int limit, bool dry_run) {
+  if (limit < 1) {
+    throw RefusedError(Refusal::usage, fmt::format("limit must be at least 1, got {}", limit));
+  }
+  return reap_once(env_, *store_, limit, dry_run);
+}
+
+void Front::backup(const std::string& file) {
+  if (file.empty()) throw RefusedError(Refusal::usage, "backup needs a file name");
+  store_->backup(file);
+}
+
+}  // namespace holdfast
