@@ -65,4 +65,11 @@ struct Settlement {
 Settlement decide(const Run&, const SegmentEnd&, bool interactive, WallTime now,
                   double unit_random);
 
+/// What becomes of a run whose end meets a fence that forbids it: failed, `not_retryable`, fence
+/// kept (spec, section 3). `after` is what happened, where a failure led here.
+Settlement fence_forbids(const Run&, const std::optional<Failure>& after);
+
+/// The payload of `requeued`, `parked` and `failed` events, `available_at` still null.
+Json failure_payload(const Failure&, bool charged);
+
 }  // namespace holdfast
