@@ -1,0 +1,290 @@
+// The tool loop. It runs from the top in every segment: recorded steps return at once and rebuild
+// the conversation, the first missing one is live. Everything that it decides on is recorded: the
+// plan of a turn with the model's reply, each call's outcome as a `tool` step, also for calls that
+// were refused or could not be executed. So a replay asks for the same steps and the same questions
+// in the same order, and sends the same request.
+
+#include "agent/agent_loop.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/definition.hpp"
+#include "agent/recorded_outcome.hpp"
+#include "agent/turn.hpp"
+#include "base/guard.hpp"
+#include "base/text.hpp"
+
+namespace holdfast {
+namespace {
+
+[[noreturn]] void fail_configuration(std::string code, std::string message) {
+  Failure failure;
+  failure.cls = FailureClass::configuration;
+  failure.code = std::move(code);
+  failure.message = std::move(message);
+  failure.not_started = true;
+  throw FailureError(std::move(failure));
+}
+
+/// What this process executes for a tool of the run, on the run's terms.
+ToolSpec executable(const Toolbox& tools, const ToolTerms* terms, const std::string& name) {
+  if (!terms) {
+    fail_configuration("tool_removed",
+                       fmt::format("tool '{}' is no longer one of this agent's tools: give it back "
+                                   "to the agent, then redrive",
+                                   name));
+  }
+  const ToolSpec* spec = tools.find(name);
+  if (!spec) {
+    fail_configuration(
+        "tool_missing",
+        fmt::format("tool '{}' is not configured in this process: configure it, then redrive",
+                    name));
+  }
+  ToolSpec own = *spec;
+  own.effect = terms->effect;
+  own.timeout = terms->timeout;
+  return own;
+}
+
+/// One segment of one run.
+class AgentSegment {
+ public:
+  AgentSegment(RunContext& context, const AgentTerms& terms, ModelChain& chain, Toolbox& tools,
+               const Limits& limits)
+      : context_(context),
+        terms_(terms),
+        chain_(chain),
+        tools_(tools),
+        limits_(limits),
+        iterations_(context.run().iterations) {}
+
+  Json run() {
+    begin_conversation();
+    for (int number = 1;; ++number) {
+      Turn turn = next_turn(number);
+      request_.messages.push_back(turn.message());
+      last_text_ = turn.text;
+      // A reply cut at the token limit is delivered as it is; `finish` in the model's event says
+      // so.
+      if (turn.calls.empty()) return turn.text;
+      ask_for_input(turn);
+      ask_for_approval(turn);
+      for (const PlannedCall& planned : turn.calls) answer_call(planned);
+    }
+  }
+
+ private:
+  void begin_conversation() {
+    request_.run = context_.run().id;
+    request_.tools = terms_.tool_definitions();
+    if (!terms_.system.empty()) add_message(Message::Role::system, terms_.system);
+    const Json& input = context_.run().input;
+    add_message(Message::Role::user, input.is_null() ? std::string() : result_text(input));
+  }
+
+  void add_message(Message::Role role, std::string text) {
+    Message message;
+    message.role = role;
+    message.text = std::move(text);
+    request_.messages.push_back(std::move(message));
+  }
+
+  Turn next_turn(int number) {
+    StepOptions options;
+    options.kind = StepKind::model;
+    const Json recorded = context_.step("model", options, [&](const StepContext& step) {
+      refuse_beyond_limit();
+      CallContext call;
+      call.stop = step.stop;
+      call.timeout = step.timeout;
+      HOLDFAST_FAILPOINT("model.before");
+      const ModelReply reply = chain_.complete(terms_.models, terms_.fallback_on, request_, call);
+      HOLDFAST_FAILPOINT("model.after");
+      ++iterations_;
+      return StepResult{to_json(plan_turn(number, reply, terms_, limits_)), reply.usage};
+    });
+    try {
+      return parse_turn(number, recorded);
+    } catch (const Json::exception& error) {
+      fail_configuration(
+          "bad_model_step",
+          fmt::format("the recorded reply of turn {} cannot be read: {}", number, error.what()));
+    }
+  }
+
+  /// Counted are the model calls of this drive; only a live one is refused, so that a redrive
+  /// passes the recorded ones.
+  void refuse_beyond_limit() const {
+    if (HOLDFAST_GUARD("agent_max_iterations", iterations_ < terms_.max_iterations)) return;
+    std::string message = fmt::format("no answer after {} model calls (max_iterations = {})",
+                                      iterations_, terms_.max_iterations);
+    if (!last_text_.empty()) message += ": " + last_text_;
+    throw EndRun{Reason::max_iterations, cut(message, limits_.error_bytes), std::nullopt};
+  }
+
+  /// One question for each call whose tool has an input schema; before the approval, so that what
+  /// is approved is what runs.
+  void ask_for_input(Turn& turn) {
+    for (PlannedCall& planned : turn.calls) {
+      const ToolTerms* tool = terms_.find(planned.call.name);
+      if (!planned.asks_input || !tool) continue;
+      Question question;
+      question.kind = WaitKind::input;
+      question.key = fmt::format("input#{}", planned.call.id);
+      question.calls = {gated(planned, *tool)};
+      question.schema = tool->input_schema;
+      question.prompt = fmt::format("Tool '{}' needs input", tool->name);
+      question.timeout = terms_.wait_for(*tool);
+      const Reply reply = context_.ask(question);
+      const Verdict verdict = reply.verdicts.empty() ? Verdict::approved : reply.verdicts.front();
+      if (reply.expired || verdict == Verdict::expired || verdict == Verdict::denied) {
+        refuse(planned, *tool, reply.expired ? Verdict::expired : verdict, reply, "input");
+        continue;
+      }
+      planned.arguments = merged_input(*tool, std::move(planned.arguments), reply.values);
+      planned.problem = merged_problem(*tool, planned.arguments, limits_);
+    }
+  }
+
+  /// One question for all gated calls of the turn.
+  void ask_for_approval(Turn& turn) {
+    Question question;
+    question.kind = WaitKind::approval;
+    question.key = fmt::format("approval#{}", turn.number);
+    std::vector<std::pair<PlannedCall*, const ToolTerms*>> asked;
+    for (PlannedCall& planned : turn.calls) {
+      const ToolTerms* tool = terms_.find(planned.call.name);
+      if (!planned.asks_approval || planned.problem || !tool) continue;
+      question.calls.push_back(gated(planned, *tool));
+      asked.emplace_back(&planned, tool);
+      if (const std::optional<Duration> wait = terms_.wait_for(*tool)) {
+        question.timeout = std::min(*wait, question.timeout.value_or(*wait));
+      }
+    }
+    if (asked.empty()) return;
+    const Reply reply = context_.ask(question);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      Verdict verdict = i < reply.verdicts.size() ? reply.verdicts[i] : Verdict::undecided;
+      if (verdict == Verdict::undecided && reply.expired) verdict = Verdict::expired;
+      if (HOLDFAST_GUARD("agent_approved_runs", verdict == Verdict::approved)) continue;
+      refuse(*asked[i].first, *asked[i].second, verdict, reply, "approval");
+    }
+  }
+
+  static GatedCall gated(const PlannedCall& planned, const ToolTerms& tool) {
+    GatedCall call;
+    call.id = std::to_string(planned.index);
+    call.name = planned.call.name;
+    call.arguments = planned.arguments;
+    call.ends_on_denial = tool.end_on_denial;
+    return call;
+  }
+
+  /// The call is not executed: told to the model, or the end of the run.
+  void refuse(PlannedCall& planned, const ToolTerms& tool, Verdict verdict, const Reply& reply,
+              const char* question) const {
+    std::string text;
+    if (verdict == Verdict::denied) {
+      text = fmt::format("the call of '{}' was denied{}{}; it was not executed", tool.name,
+                         reply.actor.empty() ? "" : " by " + reply.actor,
+                         reply.note.empty() ? "" : ": " + reply.note);
+    } else {
+      text = fmt::format("nobody decided on the call of '{}' in time ({}); it was not executed",
+                         tool.name, question);
+    }
+    if (tool.end_on_denial) throw EndRun{Reason::approval_denied, text, std::nullopt};
+    planned.problem = std::move(text);
+  }
+
+  /// Executes the call, or says why not; its outcome becomes a message.
+  void answer_call(const PlannedCall& planned) {
+    const ToolOutcome outcome =
+        from_recorded(planned.problem ? refused_step(planned) : tool_step(planned));
+    Message message;
+    message.role = Message::Role::tool;
+    message.text = result_text(outcome.result);
+    message.call_id = planned.call.id;
+    message.tool_name = planned.call.name;
+    message.is_error = outcome.is_error;
+    request_.messages.push_back(std::move(message));
+  }
+
+  /// The same name and key whether a call is executed or refused. Names that a model makes up can
+  /// be of any length.
+  static std::string step_name(const PlannedCall& planned) {
+    return "tool:" + cut(planned.call.name, 128);
+  }
+
+  static StepOptions step_options(const PlannedCall& planned) {
+    StepOptions options;
+    options.kind = StepKind::tool;
+    options.arguments =
+        planned.call.bad_arguments ? Json(*planned.call.bad_arguments) : planned.arguments;
+    options.key = fmt::format("{}#{}", step_name(planned), planned.call.id);
+    return options;
+  }
+
+  Json refused_step(const PlannedCall& planned) {
+    return context_.step(step_name(planned), step_options(planned), [&](const StepContext&) {
+      return StepResult{to_recorded({*planned.problem, true}), std::nullopt};
+    });
+  }
+
+  Json tool_step(const PlannedCall& planned) {
+    const ToolTerms* tool = terms_.find(planned.call.name);
+    StepOptions options = step_options(planned);
+    if (tool) {
+      options.effect = tool->effect;
+      options.timeout = tool->timeout;
+      if (tool->has_probe) {
+        options.probe = [&, tool](const StepContext& step) { return probe(planned, *tool, step); };
+      }
+    }
+    return context_.step(step_name(planned), options, [&](const StepContext& step) {
+      const ToolSpec spec = executable(tools_, tool, planned.call.name);
+      return StepResult{to_recorded(tools_.call(spec, planned.arguments, own_step(step))),
+                        std::nullopt};
+    });
+  }
+
+  ProbeAnswer probe(const PlannedCall& planned, const ToolTerms& tool, const StepContext& step) {
+    const ToolSpec spec = executable(tools_, &tool, tool.name);
+    ProbeAnswer answer = tools_.probe(spec, planned.arguments, own_step(step));
+    if (auto* landed = std::get_if<Landed>(&answer)) {
+      landed->result = to_recorded({std::move(landed->result), false});
+    }
+    return answer;
+  }
+
+  StepContext own_step(StepContext step) const {
+    step.run = request_.run;
+    return step;
+  }
+
+  RunContext& context_;
+  const AgentTerms& terms_;
+  ModelChain& chain_;
+  Toolbox& tools_;
+  const Limits& limits_;
+  ModelRequest request_;
+  int iterations_;
+  std::string last_text_;
+};
+
+}  // namespace
+
+Handler make_agent(const AgentSpec& spec, ModelChain& chain, Toolbox& tools, const Limits& limits) {
+  // For a run that carries no definition: one that was made before its agent's first claim.
+  const Json own = agent_definition(spec, tools);
+  return [own, &chain, &tools, limits](RunContext& context) -> Json {
+    const Json& carried = context.run().definition;
+    const AgentTerms terms = parse_definition(carried.is_null() ? own : carried);
+    return AgentSegment(context, terms, chain, tools, limits).run();
+  };
+}
+
+}  // namespace holdfast

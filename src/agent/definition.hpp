@@ -1,0 +1,50 @@
+#pragma once
+
+// What a run carries of its agent: copied into the run at its first claim and used by all its
+// segments, whatever the configuration says by then (spec, section 3 "Policy").
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/model.hpp"
+
+namespace holdfast {
+
+/// A tool as a run knows it. What executes it comes from the Toolbox by name.
+struct ToolTerms {
+  std::string name;
+  std::string description;
+  Json parameters;
+  Effect effect = Effect::non_idempotent_write;
+  Duration timeout = std::chrono::minutes(5);
+  bool approval = false;
+  std::optional<Duration> approval_timeout;
+  bool end_on_denial = false;
+  Json input_schema;
+  bool has_probe = false;
+
+  bool wants_input() const { return !input_schema.is_null(); }
+};
+
+/// An agent as a run knows it.
+struct AgentTerms {
+  std::string system;
+  std::vector<std::string> models;
+  std::vector<FailureClass> fallback_on;
+  int max_iterations = 20;
+  std::optional<Duration> approval_timeout;
+  std::vector<ToolTerms> tools;
+
+  const ToolTerms* find(const std::string& name) const;
+  std::vector<ToolDefinition> tool_definitions() const;
+  /// How long a person has for this tool's question; empty: for ever.
+  std::optional<Duration> wait_for(const ToolTerms&) const;
+};
+
+/// Reads what `agent_definition` wrote. Throws FailureError (configuration) when it is something
+/// else.
+AgentTerms parse_definition(const Json&);
+
+}  // namespace holdfast
