@@ -94,6 +94,9 @@ using Decider = std::function<Settlement(const Run&)>;
 class PresenceHold {
  public:
   virtual ~PresenceHold() = default;
+  /// False once somebody took it away from outside (removed its file): others hold this worker for
+  /// gone.
+  virtual bool is_intact() { return true; }
 };
 /// Proof that a worker is gone: its lock, held while its leases are expired.
 class PresenceProof {
@@ -116,8 +119,9 @@ class Store {
   virtual ~Store() = default;
 
   // Callers
-  virtual std::vector<EnqueueResult> enqueue(
-      std::span<const NewRun>) = 0;                           ///< all in one transaction
+  /// All in one transaction, all or none: where one answer is a conflict, nothing was stored and
+  /// the other answers say what would have been.
+  virtual std::vector<EnqueueResult> enqueue(std::span<const NewRun>) = 0;
   virtual Claimed start(const NewRun&, const WorkerId&) = 0;  ///< interactive
 
   // The holder of a claim
@@ -141,8 +145,9 @@ class Store {
   virtual ChangeResult resolve(const ResolveRequest&) = 0;
   virtual ChangeResult hand_over(const RunId&, bool force, const Operator&) = 0;
   virtual ChangeResult wake(const RunId&, const Operator&) = 0;
-  virtual PurgeReport purge(const PurgeRequest&,
-                            int limit) = 0;  ///< at most `limit` runs in one transaction
+  /// At most `limit` runs in one transaction (all of `ids`, where they are named). A dry run counts
+  /// all.
+  virtual PurgeReport purge(const PurgeRequest&, int limit) = 0;
 
   // Reading
   virtual std::optional<Run> find(const RunId&) = 0;
@@ -173,5 +178,9 @@ class Store {
 /// `memory:` or `sqlite:PATH`. Throws RefusedError (usage) for other forms, StoreError when it
 /// cannot be used.
 std::unique_ptr<Store> open_store(const std::string& url, Env&);
+
+/// Opens the store, which brings its schema up to date. The versions before (0: there was none) and
+/// after.
+MigrationReport migrate_store(const std::string& url, Env&);
 
 }  // namespace holdfast

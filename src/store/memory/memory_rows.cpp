@@ -1,0 +1,311 @@
+#include "store/memory/memory_rows.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "base/guard.hpp"
+#include "base/text.hpp"
+#include "core/run_codec.hpp"
+#include "store/listing.hpp"
+
+namespace holdfast {
+namespace {
+
+/// A value as a store gives it back: through its text.
+Json as_stored(const Json& value) { return Json::parse(dump_json(value)); }
+
+void normalise(Run& run) {
+  run.input = as_stored(run.input);
+  if (run.answer) run.answer = as_stored(*run.answer);
+  run.definition = as_stored(run.definition);
+  if (run.error) run.error = decode_failure(as_stored(encode(*run.error)));
+  if (run.pending) run.pending = decode_fence(as_stored(encode(*run.pending)));
+  if (run.waiting_for) run.waiting_for = decode_wait(as_stored(encode(*run.waiting_for)));
+}
+
+bool has_queue(std::span<const std::string> queues, const std::string& queue) {
+  return queues.empty() || std::ranges::find(queues, queue) != queues.end();
+}
+
+bool is_leased(const Run& run) { return run.status.is(Status::running) && run.lease_until; }
+
+std::size_t as_size(int limit) {
+  return limit <= 0 ? std::numeric_limits<std::size_t>::max() : static_cast<std::size_t>(limit);
+}
+
+bool matches(const Run& run, const ListFilter& filter) {
+  if (filter.status && run.status.text() != *filter.status) return false;
+  if (filter.reason && (!run.reason || run.reason->text() != *filter.reason)) return false;
+  if (filter.agent && run.agent != *filter.agent) return false;
+  if (filter.queue && run.queue != *filter.queue) return false;
+  if (filter.ended_before && (!run.finished_at || *run.finished_at > *filter.ended_before)) {
+    return false;
+  }
+  return std::ranges::all_of(filter.labels, [&](const auto& label) {
+    const auto it = run.labels.find(label.first);
+    return it != run.labels.end() && it->second == label.second;
+  });
+}
+
+std::int64_t ended_key(const Run& run) {
+  return run.finished_at ? run.finished_at->time_since_epoch().count() : 0;
+}
+
+}  // namespace
+
+void MemoryRows::begin(const Now& now, bool is_dry) {
+  now_ = now;
+  is_dry_ = is_dry;
+  has_queued_ = false;
+}
+
+std::optional<StoredRun> MemoryRows::load(const RunId& id, Parts) {
+  const auto it = runs_.find(id);
+  if (it == runs_.end()) return std::nullopt;
+  StoredRun stored = it->second.stored;
+  stored.run = shown(stored.run);
+  return stored;
+}
+
+std::optional<KeyOwner> MemoryRows::find_key(const std::string& idempotency_key) {
+  const auto it = keys_.find(idempotency_key);
+  if (it == keys_.end()) return std::nullopt;
+  return KeyOwner{it->second, runs_.at(it->second).content_digest};
+}
+
+std::string MemoryRows::content_digest(const StoredRun& stored) {
+  return row_of(stored).content_digest;
+}
+
+StoredRun MemoryRows::insert(const NewRun& run, Change& change) {
+  Row row;
+  row.stored.row = ++last_row_;
+  row.stored.run = change.row;
+  row.stored.run.last_sequence = 0;
+  row.content_digest = run.content_digest;
+  Row& kept = runs_.emplace(change.row.id, std::move(row)).first->second;
+  if (run.row.idempotency_key) keys_[*run.row.idempotency_key] = run.row.id;
+  append(kept, change);
+  normalise(kept.stored.run);
+  return *load(change.row.id, Parts::all);
+}
+
+void MemoryRows::save(StoredRun& stored, Change& change) {
+  Row& row = row_of(stored);
+  const Run before = row.stored.run;
+  Row dry = is_dry_ ? row : Row{};
+  Row& target = is_dry_ ? dry : row;
+  target.stored.run = change.row;
+  target.stored.run.last_sequence = before.last_sequence;
+  if (!change.answer_changed) target.stored.run.answer = before.answer;
+  if (!change.definition_changed) target.stored.run.definition = before.definition;
+  if (!is_dry_) append(target, change);
+  normalise(target.stored.run);
+  stored.run = shown(target.stored.run);
+}
+
+void MemoryRows::append(Row& row, Change& change) {
+  for (NewEvent& event : change.events) {
+    Event stored{row.stored.run.id, ++row.stored.run.last_sequence, event.kind, now_.wall,
+                 event.claim,       as_stored(event.payload)};
+    log_.emplace(++last_position_, stored);
+    row.journal.push_back(std::move(stored));
+  }
+  if (row.stored.run.status.is(Status::queued)) has_queued_ = true;
+}
+
+void MemoryRows::erase(const StoredRun& stored) {
+  const Run& run = row_of(stored).stored.run;
+  if (run.idempotency_key) keys_.erase(*run.idempotency_key);
+  std::erase_if(log_, [&](const auto& entry) { return entry.second.run == stored.run.id; });
+  runs_.erase(stored.run.id);
+}
+
+std::vector<Event> MemoryRows::journal(const StoredRun& stored, std::int64_t from_claim) {
+  std::vector<Event> found;
+  for (const Event& event : row_of(stored).journal) {
+    if (event.claim >= from_claim) found.push_back(event);
+  }
+  return found;
+}
+
+bool MemoryRows::has_operation(const StoredRun& stored, const std::string& operation) {
+  return std::ranges::any_of(row_of(stored).journal, [&](const Event& event) {
+    return event.payload.is_object() && event.payload.value("operation", Json()) == Json(operation);
+  });
+}
+
+WallTime MemoryRows::last_event_at(const StoredRun& stored) {
+  const auto& journal = row_of(stored).journal;
+  return journal.empty() ? stored.run.created_at : journal.back().at;
+}
+
+std::vector<Candidate> MemoryRows::due(const std::string& agent,
+                                       std::span<const std::string> queues, int limit) {
+  std::vector<Candidate> found;
+  for (const auto& [id, row] : runs_) {
+    const Run& run = row.stored.run;
+    if (run.status.is(Status::queued) && run.agent == agent && has_queue(queues, run.queue) &&
+        run.available_at && *run.available_at <= now_.wall) {
+      found.push_back({id, run.priority, *run.available_at});
+    }
+  }
+  std::ranges::sort(found, std::less<>());
+  if (found.size() > as_size(limit)) found.resize(as_size(limit));
+  return found;
+}
+
+std::optional<WallTime> MemoryRows::next_due(const std::string& agent,
+                                             std::span<const std::string> queues) {
+  std::optional<WallTime> next;
+  for (const auto& [id, row] : runs_) {
+    const Run& run = row.stored.run;
+    if (run.status.is(Status::queued) && run.agent == agent && has_queue(queues, run.queue) &&
+        run.available_at && *run.available_at > now_.wall && (!next || *run.available_at < *next)) {
+      next = run.available_at;
+    }
+  }
+  return next;
+}
+
+template <class Condition, class Key>
+std::vector<RunId> MemoryRows::pick(int limit, const Condition& is_wanted, const Key& key) const {
+  std::vector<const StoredRun*> found;
+  for (const auto& [id, row] : runs_) {
+    if (is_wanted(row.stored.run)) found.push_back(&row.stored);
+  }
+  std::ranges::sort(found, [&](const StoredRun* a, const StoredRun* b) {
+    return std::tuple(key(a->run), a->row) < std::tuple(key(b->run), b->row);
+  });
+  if (found.size() > as_size(limit)) found.resize(as_size(limit));
+  std::vector<RunId> ids;
+  for (const StoredRun* stored : found) ids.push_back(stored->run.id);
+  return ids;
+}
+
+std::vector<RunId> MemoryRows::leased_by(const WorkerId& worker) {
+  return pick(
+      0, [&](const Run& run) { return is_leased(run) && run.claimed_by == worker; },
+      [](const Run&) { return 0; });
+}
+
+std::vector<RunId> MemoryRows::stale(int limit) {
+  return pick(
+      limit, [&](const Run& run) { return is_leased(run) && *run.lease_until <= now_.store; },
+      [](const Run& run) { return *run.lease_until; });
+}
+
+std::vector<RunId> MemoryRows::overdue_waits(int limit) {
+  return pick(
+      limit,
+      [&](const Run& run) {
+        return run.status.known() && is_waiting(*run.status.known()) && run.waiting_for &&
+               run.waiting_for->deadline && *run.waiting_for->deadline <= now_.wall;
+      },
+      [](const Run& run) { return *run.waiting_for->deadline; });
+}
+
+std::vector<RunId> MemoryRows::ended(WallTime ended_before, int limit) {
+  return pick(
+      limit,
+      [&](const Run& run) {
+        return run.status.known() && is_terminal(*run.status.known()) && run.finished_at &&
+               *run.finished_at <= ended_before;
+      },
+      [](const Run& run) { return std::tuple(*run.finished_at, run.id); });
+}
+
+std::vector<RunId> MemoryRows::unfinished() {
+  return pick(
+      0,
+      [](const Run& run) {
+        return run.status.known() && (is_waiting(*run.status.known()) ||
+                                      (run.status.is(Status::running) && !run.lease_until));
+      },
+      [](const Run&) { return 0; });
+}
+
+Run MemoryRows::shown(const Run& run) const {
+  Run copy = run;
+  copy.lease_expires_at.reset();
+  if (run.lease_until) copy.lease_expires_at = now_.wall + (*run.lease_until - now_.store);
+  copy.abandoned = run.status.is(Status::running) && !run.lease_until && run.claimed_by &&
+                   presence_.is_gone(*run.claimed_by);
+  return copy;
+}
+
+RunPage MemoryRows::list(const ListFilter& filter) const {
+  const auto after = parse_cursor(filter);
+  std::vector<const StoredRun*> found;
+  for (const auto& [id, row] : runs_) {
+    const StoredRun& stored = row.stored;
+    if (!matches(stored.run, filter)) continue;
+    const bool is_behind =
+        !after || (filter.oldest_first ? std::tuple(ended_key(stored.run), id) >
+                                             std::tuple(after->finished_at, after->id)
+                                       : stored.row < after->row);
+    if (is_behind) found.push_back(&stored);
+  }
+  std::ranges::sort(found, [&](const StoredRun* a, const StoredRun* b) {
+    if (!filter.oldest_first) return a->row > b->row;
+    return std::tuple(ended_key(a->run), a->run.id) < std::tuple(ended_key(b->run), b->run.id);
+  });
+  RunPage page;
+  for (std::size_t i = 0; i < found.size() && i < as_size(filter.limit); ++i) {
+    page.runs.push_back(shown(found[i]->run));
+    page.runs.back().definition = Json();
+  }
+  if (page.runs.size() < found.size() && !page.runs.empty()) {
+    const StoredRun& last = *found[page.runs.size() - 1];
+    page.next = format_cursor(filter, {last.row, ended_key(last.run), last.run.id});
+  }
+  return page;
+}
+
+std::vector<Event> MemoryRows::events(const RunId& id, std::int64_t after, int limit) const {
+  std::vector<Event> found;
+  const auto it = runs_.find(id);
+  if (it == runs_.end()) return found;
+  for (const Event& event : it->second.journal) {
+    if (found.size() == as_size(limit)) break;
+    if (event.sequence > after) found.push_back(event);
+  }
+  return found;
+}
+
+std::vector<Event> MemoryRows::all_events(std::int64_t& cursor, int limit) const {
+  std::vector<Event> found;
+  for (auto it = log_.upper_bound(cursor); it != log_.end() && found.size() < as_size(limit);
+       ++it) {
+    cursor = it->first;
+    found.push_back(it->second);
+  }
+  return found;
+}
+
+StoreStats MemoryRows::stats() const {
+  StoreStats stats;
+  for (const auto& [id, row] : runs_) {
+    const Run& run = row.stored.run;
+    ++stats.by_status[run.status.text()];
+    if (run.reason) ++stats.by_reason[run.reason->text()];
+    if (is_leased(run)) {
+      ++(*run.lease_until <= now_.store ? stats.leases_stale : stats.leases_held);
+    }
+    if (!run.status.is(Status::queued) || !run.available_at) continue;
+    const Duration age = now_.wall - *run.available_at;
+    if (age < Duration(0)) {
+      ++stats.delayed;
+      continue;
+    }
+    ++stats.due;
+    ++stats.due_by_agent[run.agent];
+    stats.oldest_due = std::max(stats.oldest_due.value_or(age), age);
+    auto& oldest = stats.oldest_due_by_priority.try_emplace(run.priority, age).first->second;
+    oldest = std::max(oldest, age);
+  }
+  return stats;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,42 @@
+#include <string_view>
+
+#include "store/memory/memory_store.hpp"
+#include "store/sqlite/sqlite_store.hpp"
+#include "store/store.hpp"
+
+namespace holdfast {
+namespace {
+
+constexpr std::string_view kSqlite = "sqlite:";
+constexpr std::string_view kMemory = "memory:";
+
+bool is_memory(const std::string& url) { return url == kMemory; }
+
+/// The path behind `sqlite:`.
+std::string get_path(const std::string& url) {
+  if (url.starts_with(kSqlite) && url.size() > kSqlite.size() &&
+      url.find('\0') == std::string::npos) {
+    return url.substr(kSqlite.size());
+  }
+  if (url.starts_with("postgresql:") || url.starts_with("postgres:")) {
+    throw RefusedError(Refusal::usage,
+                       "this build has no PostgreSQL store; use sqlite:PATH or memory:");
+  }
+  throw RefusedError(Refusal::usage, "'" + url +
+                                         "' is not the URL of a store; use sqlite:PATH (for "
+                                         "example sqlite:holdfast.db) or memory:");
+}
+
+}  // namespace
+
+std::unique_ptr<Store> open_store(const std::string& url, Env& env) {
+  if (is_memory(url)) return open_memory_store(env);
+  return open_sqlite_store(get_path(url), env);
+}
+
+MigrationReport migrate_store(const std::string& url, Env& env) {
+  if (is_memory(url)) return {};
+  return migrate_sqlite_store(get_path(url), env);
+}
+
+}  // namespace holdfast
