@@ -64,7 +64,8 @@ BulkReport Front::redrive_all(const ListFilter& wanted, bool dry_run, const Oper
       }
     } else if (!ids.empty()) {
       HOLDFAST_FAILPOINT("redrive.before");
-      const auto changes = persist(env_, [&](bool) { return store_->redrive(ids, operation); });
+      const auto changes =
+          until_answered(env_, [&](bool) { return store_->redrive(ids, operation); });
       HOLDFAST_FAILPOINT("redrive.after");
       for (std::size_t i = 0; i < changes.size(); ++i) {
         if (!is_moved(changes[i])) continue;
@@ -94,7 +95,7 @@ PurgeReport Front::purge(const PurgeRequest& request) {
   if (request.dry_run) return store_->purge(by_age, std::numeric_limits<int>::max());
   PurgeReport total;
   while (true) {
-    const auto page = persist(env_, [&](bool) { return store_->purge(by_age, kPurgePage); });
+    const auto page = until_answered(env_, [&](bool) { return store_->purge(by_age, kPurgePage); });
     for (const auto& [status, count] : page.by_status) total.by_status[status] += count;
     total.total += page.total;
     if (page.total < kPurgePage) return total;

@@ -101,7 +101,7 @@ DecisionResult Front::decide(const Decision& decision, const Observer& observer,
     // Who started it goes on without a lease, as it began (spec, section 2 "interactive segment").
     continuation = {true, executor->id(), run.origin.is(Origin::interactive)};
   }
-  auto change = persist(env_, [&](bool) { return store_->answer(guarded, continuation); });
+  auto change = until_answered(env_, [&](bool) { return store_->answer(guarded, continuation); });
   DecisionResult result{applied_run(run.id, change, verb_of(decision.kind)), std::nullopt};
   // Not continued: other calls of the turn are still undecided.
   if (!executor || !change.continued) return result;

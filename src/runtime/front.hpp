@@ -103,7 +103,7 @@ class Front final : public Runtime {
 /// and what is called here is harmless to repeat (spec, section 3 "Lost replies"). Gives up after
 /// a few seconds with the last error. `action` is told whether it is a repetition.
 template <class Action>
-auto persist(Env& env, const Action& action) {
+auto until_answered(Env& env, const Action& action) {
   constexpr int kTries = 5;
   auto pause = std::chrono::milliseconds(100);
   for (int attempt = 1;; ++attempt, pause *= 2) {

@@ -64,7 +64,7 @@ SegmentResult Front::run(const RunRequest& request, const Observer& observer,
   wanted.row.definition = get_handler(request.agent).offer.definition;
   executing_ = true;
   const auto executor = make_inline_executor(env_, *store_, handlers_, engine_options());
-  auto started = persist(env_, [&](bool) { return store_->start(wanted, executor->id()); });
+  auto started = until_answered(env_, [&](bool) { return store_->start(wanted, executor->id()); });
   return executor->execute(std::move(started), observer, stop);
 }
 
@@ -82,7 +82,7 @@ std::optional<Claimed> Front::claim_here(const WorkerId& worker, const Run& run)
   request.worker = worker;
   request.agents = {get_handler(run.agent).offer};
   request.only = run.id;
-  return persist(env_, [&](bool repeated) -> std::optional<Claimed> {
+  return until_answered(env_, [&](bool repeated) -> std::optional<Claimed> {
     if (repeated) {
       // The claim whose reply was lost may have applied: then the run is held in our name.
       auto found = store_->find(run.id);

@@ -103,7 +103,7 @@ NewRun Front::make_new_run(const RunRequest& request) {
 /// that is there with the same content that it exists.
 std::vector<EnqueueResult> Front::store_new(const std::vector<NewRun>& wanted) {
   HOLDFAST_FAILPOINT("enqueue.before");
-  auto results = persist(env_, [&](bool) { return store_->enqueue(wanted); });
+  auto results = until_answered(env_, [&](bool) { return store_->enqueue(wanted); });
   HOLDFAST_FAILPOINT("enqueue.after");
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (is_refused(results[i])) refuse_conflict(results[i], wanted[i]);

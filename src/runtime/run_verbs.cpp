@@ -173,14 +173,14 @@ Run Front::wait(const RunId& id, std::optional<Duration> timeout, std::stop_toke
 
 Run Front::cancel(const RunId& id, const Operator& by) {
   const auto operation = minted(by);
-  return applied_run(id, persist(env_, [&](bool) { return store_->cancel(id, operation); }),
+  return applied_run(id, until_answered(env_, [&](bool) { return store_->cancel(id, operation); }),
                      "cancel");
 }
 
 Run Front::redrive(const RunId& id, const Operator& by) {
   const auto operation = minted(by);
   const auto changes =
-      persist(env_, [&](bool) { return store_->redrive(std::span(&id, 1), operation); });
+      until_answered(env_, [&](bool) { return store_->redrive(std::span(&id, 1), operation); });
   return applied_run(id, changes.at(0), "redrive");
 }
 
@@ -196,20 +196,21 @@ Run Front::resolve(const ResolveRequest& request) {
     const auto run = get(request.run);
     if (run.pending) guarded.step = run.pending->step_key;
   }
-  return applied_run(request.run, persist(env_, [&](bool) { return store_->resolve(guarded); }),
-                     "resolve");
+  return applied_run(
+      request.run, until_answered(env_, [&](bool) { return store_->resolve(guarded); }), "resolve");
 }
 
 Run Front::hand_over(const RunId& id, bool force, const Operator& by) {
   const auto operation = minted(by);
-  return applied_run(id,
-                     persist(env_, [&](bool) { return store_->hand_over(id, force, operation); }),
-                     "hand over");
+  return applied_run(
+      id, until_answered(env_, [&](bool) { return store_->hand_over(id, force, operation); }),
+      "hand over");
 }
 
 Run Front::wake(const RunId& id, const Operator& by) {
   const auto operation = minted(by);
-  return applied_run(id, persist(env_, [&](bool) { return store_->wake(id, operation); }), "wake");
+  return applied_run(id, until_answered(env_, [&](bool) { return store_->wake(id, operation); }),
+                     "wake");
 }
 
 }  // namespace holdfast
