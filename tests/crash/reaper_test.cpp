@@ -1,0 +1,202 @@
+// Any number of reapers, any number of stale runs: each is decided on once, and a run that kills
+// its workers comes to rest.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <set>
+
+#include "crash/harness.hpp"
+
+namespace holdfast::crash {
+namespace {
+
+std::vector<std::string> enqueue_many(Site& site, const std::string& task, int count,
+                                      const Json& input = Json::object()) {
+  std::vector<RunRequest> requests(static_cast<std::size_t>(count));
+  for (RunRequest& request : requests) {
+    request.agent = task;
+    request.input = input;
+  }
+  std::vector<std::string> ids;
+  for (const Run& run : site.runtime().enqueue(requests)) ids.push_back(run.id);
+  return ids;
+}
+
+TEST(Reapers, SeveralAtOnceHandleEachStaleRunOnce) {
+  Settings settings;
+  settings.reaper = "0s";
+  Site site(settings);
+  const int count = scaled(60, 500);
+  const auto runs = enqueue_many(site, "burn", count, {{"ms", 60000}});
+  Process frozen = site.app(
+      {"worker", "--lease", "1500", "--heartbeat", "500", "--slots", std::to_string(count)});
+  ASSERT_TRUE(eventually(seconds(60), [&] { return site.times("burn") == count; }));
+  frozen.signal(SIGSTOP);
+  ASSERT_TRUE(eventually(seconds(30), [&] {
+    return site.runtime().stats().at("leases").at("stale") == count;
+  })) << site.runtime().stats().dump(1);
+
+  std::vector<Command> commands;
+  std::vector<Process> reapers;
+  for (int i = 0; i < 4; ++i) commands.push_back(site.command({"--json", "reap", "--all"}));
+  for (const Command& command : commands) reapers.emplace_back(command);
+  int handled = 0;
+  for (std::size_t i = 0; i < reapers.size(); ++i) {
+    ASSERT_EQ(reapers[i].wait(seconds(60)), 0) << read_file(commands[i].errors);
+    const Json report = Json::parse(read_file(commands[i].output));
+    handled += report.at("requeued").get<int>() + report.at("dead_lettered").get<int>();
+  }
+  EXPECT_EQ(handled, count);
+  for (const std::string& run : runs) {
+    EXPECT_EQ(site.count_events(run, EventKind::reaped), 1);
+    EXPECT_EQ(site.show(run).at("requeue_count"), 1);
+  }
+  frozen.kill();
+  site.expect_sound();
+}
+
+TEST(Reapers, ARunThatKillsItsProcessIsExecutedFourTimesAndItsNeighboursFinish) {
+  Site site;
+  const std::string poison = enqueue_many(site, "abort", 1).front();
+  const auto healthy = enqueue_many(site, "count", 20, {{"steps", 2}});
+  // A supervisor starts the worker again whenever it has died.
+  Process worker = site.app({"worker"});
+  ASSERT_TRUE(eventually(seconds(60), [&] {
+    if (worker.status()) worker = site.app({"worker"});
+    return site.status(poison) == "failed";
+  })) << site.show(poison).dump(1);
+  EXPECT_EQ(site.times("abort"), 4);
+  const Json shown = site.show(poison);
+  EXPECT_EQ(shown.at("reason"), "retries_exhausted");
+  EXPECT_EQ(shown.at("reclaim_count"), 3);
+  EXPECT_NE(shown.at("error").at("message").get<std::string>().find("worker"), std::string::npos);
+  EXPECT_NE(shown.at("error").at("message").get<std::string>().find("boom"), std::string::npos);
+  const auto settled = [&](const std::string& run) {
+    const Json now = site.show(run);
+    // A neighbour killed inside its write rests with a person; all others finish.
+    return now.at("status") == "completed" || now.at("reason") == "not_retryable";
+  };
+  for (const std::string& run : healthy) {
+    ASSERT_TRUE(eventually(seconds(30), [&] {
+      if (worker.status()) worker = site.app({"worker"});
+      return settled(run);
+    })) << site.show(run).dump(1);
+    EXPECT_LE(site.show(run).at("requeue_count").get<int>(), 4);
+  }
+  worker.kill();
+  site.expect_sound();
+}
+
+/// Executes a run through its faults, starting and thawing workers as a supervisor would.
+void drive(Site& site, const std::string& run) {
+  const std::vector<std::string> options = {"worker", "--lease", "600", "--heartbeat",
+                                            "200",    "--slots", "1"};
+  Process worker = site.app(options);
+  std::optional<Process> frozen;
+  ASSERT_TRUE(eventually(seconds(60), [&] {
+    if (worker.status()) worker = site.app(options);
+    const std::string state = read_file("/proc/" + std::to_string(worker.pid()) + "/stat");
+    if (state.find(") T ") != std::string::npos) {
+      frozen = std::move(worker);
+      worker = site.app(options);
+    }
+    if (frozen && site.show(run).at("claimed_by") != Json() && site.show(run).at("claim") > 1) {
+      frozen->signal(SIGCONT);
+    }
+    const std::string now = site.status(run);
+    return now == "completed" || now == "failed";
+  })) << site.show(run).dump(1);
+}
+
+TEST(Reapers, FailuresKillsAndFreezesShareOneBudget) {
+  const std::vector<std::string> alphabet = {"503", "kill", "freeze"};
+  std::vector<Json> sequences;
+  for (const auto& first : alphabet) {
+    for (const auto& second : alphabet) {
+      for (const auto& third : alphabet) sequences.push_back({first, second, third, "503"});
+    }
+  }
+  const std::size_t stride = is_long() ? 1 : 6;
+  for (std::size_t i = 1; i < sequences.size(); i += stride) {
+    SCOPED_TRACE(sequences[i].dump());
+    Site site;
+    const std::string run = enqueue_many(site, "faults", 1, {{"faults", sequences[i]}}).front();
+    drive(site, run);
+    EXPECT_EQ(site.status(run), "failed");
+    EXPECT_EQ(site.show(run).at("reason"), "retries_exhausted");
+    EXPECT_EQ(site.times("faults"), 4);
+    EXPECT_EQ(site.show(run).at("requeue_count"), 3);
+    site.expect_sound();
+  }
+  for (const Json& survived : {Json({"503", "kill"}), Json({"freeze", "503"})}) {
+    SCOPED_TRACE(survived.dump());
+    Site site;
+    const std::string run = enqueue_many(site, "faults", 1, {{"faults", survived}}).front();
+    drive(site, run);
+    EXPECT_EQ(site.status(run), "completed");
+    EXPECT_EQ(site.times("faults"), 3);
+    site.expect_sound();
+  }
+}
+
+TEST(Reapers, TheDeadLetterListForgetsNothingAndPagesOnceOverEachRow) {
+  Site site;
+  const int count = scaled(300, 20000);
+  Json always = Json::array();
+  for (int i = 0; i < 4; ++i) always.push_back("503");
+  std::set<std::string> expected;
+  for (const std::string& id : enqueue_many(site, "faults", count, {{"faults", always}})) {
+    expected.insert(id);
+  }
+  Process worker = site.app({"worker", "--slots", "16", "--budget", "0"});
+  ASSERT_TRUE(eventually(seconds(scaled(60, 1200)), [&] {
+    return site.runtime().stats().at("by_status").value("failed", 0) == count;
+  })) << site.runtime().stats().dump(1);
+
+  std::set<std::string> seen;
+  std::string after;
+  int pages = 0;
+  for (;;) {
+    std::vector<std::string> args = {"--json", "list", "--status", "failed", "--limit", "70"};
+    if (!after.empty()) args.insert(args.end(), {"--after", after});
+    const Result page = site.cli(args);
+    ASSERT_EQ(page.code, 0) << page.err;
+    const Json parsed = Json::parse(page.out);
+    for (const Json& run : parsed.at("runs")) {
+      EXPECT_TRUE(seen.insert(run.at("id")).second) << "shown twice";
+    }
+    enqueue_many(site, "faults", 1, {{"faults", always}});  // the list grows meanwhile
+    ++pages;
+    if (parsed.at("next").is_null()) break;
+    after = parsed.at("next");
+  }
+  for (const std::string& id : expected) EXPECT_EQ(seen.count(id), 1u) << id;
+  EXPECT_GT(pages, 3);
+  worker.kill();
+  site.expect_sound();
+}
+
+TEST(Reapers, OneThatIsKilledMidwayLeavesEachRunHandledOrUntouched) {
+  Site site;
+  const int count = 40;
+  const auto runs = enqueue_many(site, "burn", count, {{"ms", 60000}});
+  Process lost = site.app({"worker", "--slots", std::to_string(count)});
+  ASSERT_TRUE(eventually(seconds(60), [&] { return site.times("burn") == count; }));
+  lost.kill();
+  const Result killed = site.cli({"reap", "--all"}, {{"HOLDFAST_FAILPOINTS", "reap.after=kill@1"}});
+  EXPECT_EQ(killed.code, 128 + SIGKILL) << killed.err;
+  for (const std::string& run : runs) {
+    const Json now = site.show(run);
+    if (now.at("status") == "queued") {
+      EXPECT_EQ(site.count_events(run, EventKind::reaped), 1);
+    } else {
+      EXPECT_EQ(now.at("status"), "running");
+      EXPECT_EQ(site.count_events(run, EventKind::reaped), 0);
+    }
+  }
+  site.expect_sound();
+}
+
+}  // namespace
+}  // namespace holdfast::crash

@@ -1,0 +1,318 @@
+// The store under what happens to files: a full disk, many processes at once, damage, removal,
+// copies, a writer that stands still.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <set>
+
+#include "crash/harness.hpp"
+
+namespace holdfast::crash {
+namespace {
+
+/// A small file system in memory, mounted below a folder; needs root.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const fs::path& folder, const char* size) : folder_(folder) {
+    fs::create_directories(folder_);
+    const std::string options = std::string("size=") + size;
+    mounted_ = mount("tmpfs", folder_.c_str(), "tmpfs", 0, options.c_str()) == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) umount2(folder_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool is_mounted() const { return mounted_; }
+  /// Leaves `left` bytes free.
+  void fill(std::uintmax_t left = 0) const {
+    const std::uintmax_t free = fs::space(folder_).available;
+    if (free <= left) return;
+    std::ofstream ballast(folder_ / "ballast", std::ios::binary | std::ios::app);
+    const std::string block(4096, 'x');
+    for (std::uintmax_t written = 0; written < free - left && ballast; written += block.size()) {
+      ballast << block << std::flush;
+    }
+  }
+  void clear() const { fs::remove(folder_ / "ballast"); }
+
+ private:
+  fs::path folder_;
+  bool mounted_ = false;
+};
+
+int count_lines(const std::string& text, const std::string& word) {
+  int count = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    ++count;
+  return count;
+}
+
+/// The disk fills up while `held` runs; nothing exits, nothing runs twice, and work goes on when
+/// there is room again.
+void expect_to_survive_a_full_disk(const std::string& held) {
+  Site site;
+  const SmallDisk disk(site.folder() / "disk", "4m");
+  if (!disk.is_mounted()) GTEST_SKIP() << "a small file system cannot be mounted here (needs root)";
+  site.move_store(site.folder() / "disk");
+  site.configure({});
+  if (!held.empty()) site.hold(held);
+  const std::string run =
+      site.enqueue("errand", held.empty() ? std::vector<std::string>{"--delay", "1s"}
+                                          : std::vector<std::string>{});
+  Process worker = site.worker();
+  if (held.empty()) {
+    let_pass(milliseconds(500));
+  } else {
+    ASSERT_TRUE(site.has_started(held));
+  }
+  disk.fill();
+  if (!held.empty()) site.let_go(held);
+  const Result refused = site.cli({"enqueue", "plain", "--input", std::string(200000, 'x')});
+  EXPECT_EQ(refused.code, 1) << refused.out << refused.err;
+  EXPECT_FALSE(refused.err.empty());
+  let_pass(seconds(scaled(3, 30)));
+  EXPECT_FALSE(worker.status()) << "it exited: " << site.log_of(worker);
+  EXPECT_LE(count_lines(site.log_of(worker), "level=error"), 3 + scaled(3, 30) / 10)
+      << "it reports in a tight loop:\n"
+      << site.log_of(worker);
+  disk.clear();
+  ASSERT_TRUE(site.reaches(run, "completed", seconds(60))) << site.log_of(worker);
+  EXPECT_EQ(site.times("lookup"), 1);
+  EXPECT_EQ(site.times("pay"), 1);
+  EXPECT_EQ(site.show(run).at("requeue_count"), 0);
+  worker.kill();
+  site.expect_sound();
+}
+
+TEST(FullDisk, BeforeTheClaim) { expect_to_survive_a_full_disk(""); }
+TEST(FullDisk, InsideARead) { expect_to_survive_a_full_disk("lookup"); }
+TEST(FullDisk, InsideANonIdempotentWrite) { expect_to_survive_a_full_disk("pay"); }
+
+TEST(Storage, TheLogStaysSmallUnderManyReaders) {
+  Site site;
+  std::vector<Process> readers;
+  for (int i = 0; i < scaled(5, 20); ++i) {
+    readers.emplace_back(site.command({"--json", "events", "--all", "--follow"}));
+  }
+  Process worker = site.app({"worker", "--slots", "16"});
+  std::vector<RunRequest> requests(static_cast<std::size_t>(scaled(600, 20000)));
+  for (RunRequest& request : requests) {
+    request.agent = "count";
+    request.input = {{"steps", 5}};
+  }
+  for (std::size_t i = 0; i < requests.size(); i += 200) {
+    site.runtime().enqueue(
+        std::span(requests).subspan(i, std::min<std::size_t>(200, requests.size() - i)));
+  }
+  std::uintmax_t largest = 0;
+  const fs::path log = site.database().string() + "-wal";
+  const auto all = static_cast<std::int64_t>(requests.size());
+  ASSERT_TRUE(eventually(seconds(scaled(120, 1200)), [&] {
+    std::error_code none;
+    const auto size = fs::file_size(log, none);
+    if (!none) largest = std::max(largest, size);
+    return site.runtime().stats().at("by_status").value("completed", std::int64_t{0}) == all;
+  })) << site.runtime().stats().dump(1);
+  EXPECT_LT(largest, 64u << 20);
+  readers.clear();
+  worker.kill();
+  site.expect_sound();
+}
+
+TEST(Storage, ADamagedOrMisplacedFileIsRefusedAndNotTouched) {
+  Site made;
+  made.enqueue("plain");
+  made.sql("PRAGMA wal_checkpoint(TRUNCATE)");
+  const std::string good = read_file(made.database());
+  ASSERT_GT(good.size(), 8192u);
+  std::string torn = good.substr(0, good.size() / 2 + 100);
+  std::string scribbled = good;
+  for (std::size_t i = 0; i < 100; ++i) scribbled[i] = static_cast<char>(i * 7 + 1);
+  std::string holed = good;
+  for (std::size_t i = 4096; i < holed.size(); ++i) holed[i] = static_cast<char>(i * 31);
+  const std::map<std::string, std::string> kinds = {{"cut in the middle of a page", torn},
+                                                    {"a random header", scribbled},
+                                                    {"random pages", holed}};
+  for (const auto& [kind, bytes] : kinds) {
+    SCOPED_TRACE(kind);
+    Site site;
+    site.write("runs.db", bytes);
+    for (const std::vector<std::string>& args : {std::vector<std::string>{"list"},
+                                                 {"enqueue", "plain", "--input", "x"},
+                                                 {"worker", "--drain"},
+                                                 {"reap"},
+                                                 {"migrate"}}) {
+      const Result result = site.cli(args);
+      EXPECT_EQ(result.code, 1) << args[0] << ": " << result.out << result.err;
+      EXPECT_NE(result.err.find("runs.db"), std::string::npos) << args[0] << ": " << result.err;
+    }
+    EXPECT_EQ(site.read("runs.db"), bytes) << "the file was changed";
+    EXPECT_NE(site.cli({"doctor"}).code, 0);
+  }
+}
+
+TEST(Storage, AFolderInPlaceOfTheFileIsNamed) {
+  Site site;
+  fs::create_directory(site.database());
+  const Result result = site.cli({"list"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_NE(result.err.find("runs.db"), std::string::npos) << result.err;
+}
+
+TEST(Storage, AReadOnlyFolderIsNamedAndTheFileLeftAlone) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  Site site;
+  const std::string run = site.enqueue("plain");
+  site.sql("PRAGMA wal_checkpoint(TRUNCATE)");
+  fs::permissions(site.folder(), fs::perms::owner_all | fs::perms::group_read |
+                                     fs::perms::group_exec | fs::perms::others_read |
+                                     fs::perms::others_exec);
+  Command command = site.command({"enqueue", "plain", "--input", "x"});
+  command.output = command.errors = "";
+  command.uid = 65534;
+  if (access(binary().c_str(), X_OK) != 0) GTEST_SKIP() << "the binary cannot be reached";
+  Process process(command);
+  const auto code = process.wait(seconds(30));
+  EXPECT_TRUE(code == 1 || code == 126 || code == 127) << code.value_or(-1);
+  EXPECT_EQ(site.runtime().list({}).runs.size(), 1u);
+}
+
+TEST(Storage, ABackupOfALiveStoreIsWholeAndGoesOnElsewhere) {
+  Site site;
+  std::vector<RunRequest> requests(static_cast<std::size_t>(scaled(200, 2000)));
+  for (RunRequest& request : requests) {
+    request.agent = "count";
+    request.input = {{"steps", 4}};
+  }
+  Process worker = site.app({"worker", "--slots", "8"});
+  const auto runs = site.runtime().enqueue(requests);
+  ASSERT_TRUE(eventually(seconds(30), [&] { return site.times("count") > 20; }));
+  const std::string copy = (site.folder() / "copy.db").string();
+  ASSERT_EQ(site.cli({"backup", copy}).code, 0);
+  EXPECT_EQ(site.cli({"backup", copy}).code == 0, false) << "it does not overwrite";
+  worker.kill();
+
+  fs::create_directory(site.folder() / "restored");
+  fs::rename(copy, site.folder() / "restored" / "runs.db");
+  Site elsewhere;
+  elsewhere.move_store(site.folder() / "restored");
+  elsewhere.configure({});
+  EXPECT_EQ(elsewhere.sql("PRAGMA integrity_check"), std::vector<std::string>{"ok"});
+  for (const auto& run : runs) EXPECT_NO_THROW(elsewhere.runtime().get(run.id));
+  Process second =
+      elsewhere.app({"worker", "--slots", "8", "--lease", "1000", "--heartbeat", "300"});
+  const auto in_the_copy = [&](const std::string& status) {
+    return elsewhere.runtime().stats().at("by_status").value(status, std::int64_t{0});
+  };
+  ASSERT_TRUE(eventually(seconds(120), [&] {
+    return in_the_copy("queued") + in_the_copy("running") == 0;
+  })) << elsewhere.runtime().stats().dump(1);
+  EXPECT_EQ(in_the_copy("completed") + in_the_copy("failed"),
+            static_cast<std::int64_t>(runs.size()));
+  second.kill();
+  elsewhere.expect_sound();
+}
+
+TEST(Storage, ManyProcessesCreateOneStoreTogether) {
+  for (int round = 0; round < scaled(4, 50); ++round) {
+    Site site;
+    std::vector<Command> commands;
+    for (int i = 0; i < 12; ++i) {
+      commands.push_back(i % 3 == 0   ? site.command({"migrate"})
+                         : i % 3 == 1 ? site.command({"enqueue", "plain", "--input", "x"})
+                                      : site.command({"worker", "--drain"}));
+    }
+    std::vector<Process> all;
+    for (const Command& command : commands) all.emplace_back(command);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(all[i].wait(seconds(60)), 0) << read_file(commands[i].errors);
+    }
+    EXPECT_EQ(site.runtime().list({}).runs.size(), 4u);
+    site.expect_sound();
+  }
+}
+
+TEST(Storage, OneKeyFromManyProcessesIsOneRun) {
+  Site site;
+  std::vector<Command> commands;
+  std::vector<Process> all;
+  for (int i = 0; i < scaled(12, 100); ++i) {
+    commands.push_back(
+        site.command({"enqueue", "plain", "--input", "x", "--idempotency-key", "order-7"}));
+  }
+  for (const Command& command : commands) all.emplace_back(command);
+  std::set<std::string> ids;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ASSERT_EQ(all[i].wait(seconds(90)), 0) << read_file(commands[i].errors);
+    ids.insert(read_file(commands[i].output));
+  }
+  EXPECT_EQ(ids.size(), 1u);
+  EXPECT_EQ(site.runtime().list({}).runs.size(), 1u);
+  EXPECT_EQ(site.cli({"enqueue", "plain", "--input", "other", "--idempotency-key", "order-7"}).code,
+            4);
+  // A caller that dies after the commit, before its reply, asks again and finds its run.
+  for (const std::string& place : failpoints()) {
+    if (place.rfind("enqueue", 0) != 0) continue;
+    const std::vector<std::string> again = {"enqueue",           "plain", "--input", "y",
+                                            "--idempotency-key", place};
+    site.cli(again, {{"HOLDFAST_FAILPOINTS", place + "=kill@1"}});
+    const std::string first = site.cli(again).out;
+    EXPECT_EQ(site.cli(again).out, first);
+  }
+  site.expect_sound();
+}
+
+TEST(Storage, IdsOfManyProcessesAndThreadsDiffer) {
+  Site site;
+  std::vector<Command> commands;
+  std::vector<Process> all;
+  const int each = scaled(3000, 100000);
+  for (int i = 0; i < scaled(4, 16); ++i) {
+    Command command = site.command({});
+    command.args = {crash_app(), site.store_url(),    site.folder().string(), "ids",
+                    "8",         std::to_string(each)};
+    commands.push_back(command);
+  }
+  for (const Command& command : commands) all.emplace_back(command);
+  std::set<std::string> ids;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ASSERT_EQ(all[i].wait(seconds(300)), 0);
+    std::ifstream lines(commands[i].output);
+    for (std::string id; std::getline(lines, id);) ids.insert(id);
+  }
+  EXPECT_EQ(ids.size(), commands.size() * 8 * static_cast<std::size_t>(each));
+}
+
+TEST(Storage, AnIdleWorkerCostsNextToNothing) {
+  Site site;
+  Process worker = site.worker();
+  ASSERT_TRUE(eventually(seconds(20), [&] { return !site.runtime().workers().empty(); }));
+  let_pass(milliseconds(500));
+  const auto ticks = [&] {
+    const std::string stat = read_file("/proc/" + std::to_string(worker.pid()) + "/stat");
+    std::istringstream words(stat.substr(stat.rfind(')') + 2));
+    std::string word;
+    long used = 0;
+    for (int i = 3; i <= 15 && words >> word; ++i) {
+      if (i == 14 || i == 15) used += std::stol(word);
+    }
+    return used;
+  };
+  const long before = ticks();
+  const int length = scaled(4, 60);
+  let_pass(seconds(length));
+  const double share =
+      static_cast<double>(ticks() - before) / (static_cast<double>(sysconf(_SC_CLK_TCK)) * length);
+  EXPECT_LT(share, 0.05) << "of a core, under the sanitizers";
+}
+
+}  // namespace
+}  // namespace holdfast::crash
