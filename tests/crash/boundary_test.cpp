@@ -9,7 +9,29 @@
 namespace holdfast::crash {
 namespace {
 
+/// Is this a place that the execution of a run passes, or one of an operator's command?
+bool is_of_a_worker(const std::string& place) {
+  for (const char* verb : {"claim", "enqueue", "fence", "record", "renew", "settle", "model",
+                           "tool", "work", "probe"}) {
+    if (place.rfind(verb, 0) == 0 || place.find(std::string(".") + verb) != std::string::npos ||
+        place.find(std::string("un") + verb) != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<std::string> places(bool of_a_worker) {
+  std::vector<std::string> found;
+  for (const std::string& place : failpoints()) {
+    if (is_of_a_worker(place) == of_a_worker) found.push_back(place);
+  }
+  return found;
+}
+
 class KilledAt : public testing::TestWithParam<std::string> {};
+class FrozenAt : public testing::TestWithParam<std::string> {};
+class OperatorKilledAt : public testing::TestWithParam<std::string> {};
 
 /// Lets a person look at the ledger, as `why` asks, and resolve the write as it says.
 void resolve_by_the_ledger(Site& site, const std::string& run) {
@@ -75,13 +97,92 @@ TEST_P(KilledAt, AnotherWorkerFinishesTheRun) {
   }
 }
 
+TEST_P(FrozenAt, AnotherWorkerFinishesTheRunAndTheZombieChangesNothing) {
+  for (const int passing : is_long() ? std::vector<int>{1, 2, 3, 4, 5, 6} : std::vector<int>{2}) {
+    SCOPED_TRACE("frozen at passing " + std::to_string(passing));
+    Settings settings;
+    settings.lease = "1200ms";
+    settings.heartbeat = "400ms";
+    settings.reaper = "200ms";
+    Site site(settings);
+    const std::string run = site.enqueue("errand");
+    Process zombie = site.worker(
+        {"--drain"}, {{"HOLDFAST_FAILPOINTS", GetParam() + "=stop@" + std::to_string(passing)}});
+    bool frozen = false;
+    ASSERT_TRUE(eventually(seconds(30), [&] {
+      frozen = zombie.is_frozen();
+      return frozen || zombie.status().has_value();
+    }));
+    if (!frozen) {
+      expect_finished_once(site, run);
+      break;
+    }
+    Process second = site.worker();
+    ASSERT_TRUE(eventually(seconds(30), [&] {
+      const std::string now = site.status(run);
+      return now == "completed" || now == "failed";
+    })) << site.show(run).dump(1);
+    const std::string rows = site.rows_of(run);
+    zombie.signal(SIGCONT);
+    EXPECT_EQ(zombie.wait(seconds(30)), 0) << site.log_of(zombie);
+    EXPECT_EQ(site.rows_of(run), rows);
+    if (site.status(run) == "failed") resolve_by_the_ledger(site, run);
+    expect_finished_once(site, run);
+    site.expect_sound();
+  }
+}
+
+TEST_P(OperatorKilledAt, TheCommandCanBeGivenAgain) {
+  Site site;
+  const std::map<std::string, std::string> trap = {{"HOLDFAST_FAILPOINTS", GetParam() + "=kill@1"}};
+  const auto twice = [&](const std::vector<std::string>& args) {
+    site.cli(args, trap);
+    site.expect_sound();
+    return site.cli(args).code;
+  };
+  const std::string waiting = site.enqueue("gated");
+  const std::string later = site.enqueue("plain", {"--delay", "1h"});
+  const std::string denied = site.enqueue("payer", {"--max-requeues", "0"});
+  site.hold("pay");
+  {
+    Process worker = site.worker();
+    ASSERT_TRUE(site.reaches(waiting, "waiting_for_approval"));
+    ASSERT_TRUE(site.has_started("pay"));
+    worker.kill();
+  }
+  site.let_go("pay");
+  EXPECT_EQ(twice({"reap"}), 0);
+  ASSERT_TRUE(site.reaches(denied, "failed"));
+  const auto done_or_given = [](int code) { return code == 0 || code == 4; };
+  EXPECT_TRUE(done_or_given(twice({"approve", waiting})));
+  EXPECT_EQ(site.count_events(waiting, EventKind::approved), 1);
+  EXPECT_TRUE(done_or_given(twice({"resolve", denied, "--landed"})));
+  EXPECT_EQ(site.count_events(denied, EventKind::resolved), 1);
+  EXPECT_TRUE(done_or_given(twice({"wake", later})));
+  EXPECT_EQ(site.count_events(later, EventKind::woken), 1);
+  EXPECT_EQ(twice({"cancel", later}), 0);
+  EXPECT_EQ(site.count_events(later, EventKind::cancelled), 1);
+  const int purged = twice({"purge", later});
+  EXPECT_TRUE(purged == 0 || purged == 3) << purged;
+  Process worker = site.worker({"--drain"});
+  EXPECT_EQ(worker.wait(seconds(30)), 0);
+  EXPECT_EQ(site.status(waiting), "completed");
+  EXPECT_EQ(site.status(denied), "completed");
+  EXPECT_EQ(site.times("send"), 1);
+  EXPECT_EQ(site.times("pay"), 1);
+  site.expect_sound();
+}
+
 std::string test_name(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryBoundary, KilledAt, testing::ValuesIn(failpoints()), test_name);
+INSTANTIATE_TEST_SUITE_P(EveryBoundary, KilledAt, testing::ValuesIn(places(true)), test_name);
+INSTANTIATE_TEST_SUITE_P(EveryBoundary, FrozenAt, testing::ValuesIn(places(true)), test_name);
+INSTANTIATE_TEST_SUITE_P(EveryBoundary, OperatorKilledAt, testing::ValuesIn(places(false)),
+                         test_name);
 
 TEST(Boundary, TheSourcesNameTheirBoundaries) {
   const auto names = failpoints();

@@ -58,6 +58,8 @@ class Process {
   std::optional<int> status();
   /// Waits for the end; nothing when `limit` passed first.
   std::optional<int> wait(milliseconds limit);
+  /// Does it stand still by SIGSTOP?
+  bool is_frozen() const;
   /// SIGKILL, and waits until it is gone.
   void kill();
 

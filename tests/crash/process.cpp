@@ -141,6 +141,11 @@ std::optional<int> Process::wait(milliseconds limit) {
   return status_;
 }
 
+bool Process::is_frozen() const {
+  const std::string stat = read_file("/proc/" + std::to_string(pid_) + "/stat");
+  return stat.find(") T ") != std::string::npos;
+}
+
 void Process::kill() {
   signal(SIGKILL);
   int raw = 0;

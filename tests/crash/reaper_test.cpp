@@ -96,8 +96,7 @@ void drive(Site& site, const std::string& run) {
   std::optional<Process> frozen;
   ASSERT_TRUE(eventually(seconds(60), [&] {
     if (worker.status()) worker = site.app(options);
-    const std::string state = read_file("/proc/" + std::to_string(worker.pid()) + "/stat");
-    if (state.find(") T ") != std::string::npos) {
+    if (worker.is_frozen()) {
       frozen = std::move(worker);
       worker = site.app(options);
     }
@@ -184,7 +183,8 @@ TEST(Reapers, OneThatIsKilledMidwayLeavesEachRunHandledOrUntouched) {
   Process lost = site.app({"worker", "--slots", std::to_string(count)});
   ASSERT_TRUE(eventually(seconds(60), [&] { return site.times("burn") == count; }));
   lost.kill();
-  const Result killed = site.cli({"reap", "--all"}, {{"HOLDFAST_FAILPOINTS", "reap.after=kill@1"}});
+  const Result killed =
+      site.cli({"reap", "--all"}, {{"HOLDFAST_FAILPOINTS", "store.reap.after=kill@1"}});
   EXPECT_EQ(killed.code, 128 + SIGKILL) << killed.err;
   for (const std::string& run : runs) {
     const Json now = site.show(run);

@@ -14,7 +14,7 @@ TEST(Shutdown, AStopBetweenClaimAndFirstStepReleasesTheRun) {
     SCOPED_TRACE(std::to_string(signals.size()) + " signals, first " + std::to_string(signals[0]));
     Site site;
     const std::string run = site.enqueue("plain");
-    Process first = site.worker({}, {{"HOLDFAST_FAILPOINTS", "claim.after=pause:1500@1"}});
+    Process first = site.worker({}, {{"HOLDFAST_FAILPOINTS", "store.claim.after=pause:1500@1"}});
     ASSERT_TRUE(eventually(seconds(20), [&] { return site.status(run) == "running"; }));
     for (const int number : signals) first.signal(number);
     EXPECT_EQ(first.wait(seconds(15)), 0) << site.log_of(first);
