@@ -1,0 +1,4 @@
+#!/bin/sh
+. ./tools/ledger.sh
+note executed
+echo '{"account": "a-17"}'
