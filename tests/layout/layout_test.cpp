@@ -92,10 +92,9 @@ std::string meaning_of(const std::string& header) {
       {"nlohmann/", "json"}, {"fmt/", "fmt"},           {"toml++/", "toml"},
       {"CLI/", "CLI11"},     {"valijson/", "valijson"}, {"openssl/", "openssl"},
       {"curl/", "curl"},     {"sqlite3.h", "sqlite"},   {"holdfast/", "public"}};
-  static const std::set<std::string> kWorld = {"thread",       "mutex",     "condition_variable",
-                                               "fstream",      "iostream",  "filesystem",
-                                               "shared_mutex", "future",    "random",
-                                               "cstdio",       "semaphore", "latch"};
+  static const std::set<std::string> kWorld = {
+      "thread", "mutex",  "condition_variable", "fstream", "iostream", "filesystem", "shared_mutex",
+      "future", "random", "semaphore",          "latch"};
   for (const auto& [prefix, library] : kLibraries) {
     if (header.rfind(prefix, 0) == 0) return library;
   }
@@ -123,7 +122,7 @@ TEST(Layout, EveryIncludeGoesTheWayTheTableAllows) {
   int seen = 0;
   for (const fs::path& file : files_below({"src", "include"}, {".hpp", ".cpp"})) {
     const std::string path = relative(file);
-    if (path.find("_test.cpp") != std::string::npos) continue;
+    if (path.find("test") != std::string::npos) continue;  // tests and what they share
     const std::string module = module_of(path, table);
     ASSERT_FALSE(module.empty()) << path << " belongs to no module of the table";
     for (const std::string& line : lines_of(file)) {
