@@ -103,6 +103,14 @@ bool is_parked(const Failure& failure) {
                                 failure.cls == FailureClass::quota_exhausted);
 }
 
+bool has_own_fence(const Run& run) { return run.pending && run.pending->claim == run.claim; }
+
+/// A handler that came to an end of its own has left the step that it was in. A stopped or lost one
+/// says nothing about the work.
+bool saw_its_work_end(const SegmentEnd& end) {
+  return !std::holds_alternative<Interrupted>(end) && !std::holds_alternative<WorkerLost>(end);
+}
+
 bool has_budget(const Run& run) {
   return HOLDFAST_GUARD("decide_budget", run.requeue_count < run.max_requeues);
 }
@@ -178,14 +186,11 @@ Settlement on(const Run& run, const Ended& end) {
 
 Settlement on(const Run& run, const Failed& end, bool interactive, WallTime now,
               double unit_random) {
-  // The segment reports its own end, so the work of a fence that it made has ended too.
-  const bool is_own_fence = run.pending && run.pending->claim == run.claim;
-  const bool clears = is_own_fence && end.failure.not_started;
+  const bool clears = has_own_fence(run) && end.failure.not_started;
   Settlement settlement = HOLDFAST_GUARD("decide_fence_first", run.is_clean() || clears)
                               ? decide_failure(run, end, interactive, now, unit_random)
                               : fence_forbids(run, end.failure);
   settlement.clears_fence = clears;
-  settlement.executor_ended = is_own_fence;
   return settlement;
 }
 
@@ -274,7 +279,7 @@ Settlement fence_forbids(const Run& run, const std::optional<Failure>& after) {
 
 Settlement decide(const Run& run, const SegmentEnd& end, bool interactive, WallTime now,
                   double unit_random) {
-  return std::visit(
+  Settlement settlement = std::visit(
       [&](const auto& how) {
         if constexpr (std::is_same_v<std::decay_t<decltype(how)>, Failed>) {
           return on(run, how, interactive, now, unit_random);
@@ -283,6 +288,8 @@ Settlement decide(const Run& run, const SegmentEnd& end, bool interactive, WallT
         }
       },
       end);
+  settlement.executor_ended = has_own_fence(run) && saw_its_work_end(end);
+  return settlement;
 }
 
 }  // namespace holdfast

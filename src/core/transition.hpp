@@ -109,7 +109,8 @@ struct StepRecord {
 /// (with what it used) and its fence cleared, nothing else; the store then answers
 /// `Write::cancelled`.
 Transition recorded(const Run&, const Lease&, const StepRecord&, bool already_recorded, const Now&);
-/// Mine and clean. Repeated by its own claim after a lost reply it changes nothing and applies.
+/// Mine and clean. Repeated by its own claim after a lost reply it applies, its time counted anew;
+/// not to start a write a second time is its caller's part.
 Transition fenced(const Run&, const Lease&, const Fence&, const Now&);
 struct Unfence {
   std::string step_key;

@@ -152,10 +152,10 @@ Transition fenced(const Run& run, const Lease& lease, const Fence& fence, const 
   if (auto declined = decline_not_mine(run, lease, now)) return *declined;
   Run row = run;
   renew_lease(row, now);
+  // After a lost reply the same fence is asked for again: its work has not begun yet.
   const bool is_repeated =
       run.pending && run.pending->step_key == fence.step_key && run.pending->claim == lease.claim;
-  if (is_repeated) return make_change(run, std::move(row), {});
-  if (!HOLDFAST_GUARD("fence_clean", run.is_clean())) {
+  if (!HOLDFAST_GUARD("fence_clean", run.is_clean() || is_repeated)) {
     return Declined{Declined::Kind::fenced,
                     fmt::format("run {}: the outcome of {} is not known, so {} must not start",
                                 run.id, run.pending->name, fence.name)};
