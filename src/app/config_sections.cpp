@@ -1,0 +1,384 @@
+#include "app/config_sections.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+
+#include "base/text.hpp"
+#include "core/validate.hpp"
+
+namespace holdfast {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Duration kShortest = milliseconds(1);
+
+bool is_name_of(std::string_view text, std::string_view also) {
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || also.find(c) != also.npos;
+  });
+}
+
+bool is_variable_name(std::string_view text) {
+  return is_name_of(text.substr(0, 64), "_") && text.size() <= 128 && is_name_of(text, "_") &&
+         std::isdigit(static_cast<unsigned char>(text.front())) == 0;
+}
+
+/// `word` is one of `here`, or one that the specification has and this version has not.
+void check_word(const TableReader& table, std::string_view key, const std::string& word,
+                const std::vector<std::string>& here, const std::vector<std::string>& later) {
+  if (std::find(here.begin(), here.end(), word) != here.end()) return;
+  if (std::find(later.begin(), later.end(), word) != later.end()) {
+    table.refuse(key, fmt::format("\"{}\" is not part of this version; expected {}", word,
+                                  fmt::join(here, " or ")));
+    return;
+  }
+  const auto meant = did_you_mean(word, here);
+  table.refuse(key,
+               fmt::format("expected {}, found \"{}\"{}", fmt::join(here, " or "), cut(word, 60),
+                           meant ? fmt::format("; did you mean \"{}\"?", *meant) : ""));
+}
+
+/// A word of one of the enumerations.
+template <class E>
+void read_word(TableReader& table, std::string_view key, E& into,
+               std::initializer_list<E> choices) {
+  std::string word(to_word(into));
+  table.read(key, word);
+  std::vector<std::string> words;
+  for (const E choice : choices) words.emplace_back(to_word(choice));
+  if (const auto value = parse_word<E>(word)) {
+    into = *value;
+  } else {
+    check_word(table, key, word, words, {});
+  }
+}
+
+/// A list that names a program: at least one text, the first not empty.
+void read_command(TableReader& table, std::string_view key, std::vector<std::string>& into) {
+  const bool given = table.has(key);
+  table.read(key, into);
+  if (given && (into.empty() || into.front().empty())) {
+    table.refuse(key, "expected a list of the program and its arguments, such as [\"./tool.sh\"]");
+  }
+}
+
+void check_schema(const TableReader& table, std::string_view key, const Json& schema) {
+  if (!table.has(key) || !schema.is_object()) return;
+  const auto problem = schema_problem(schema);
+  if (!problem.empty()) table.refuse(key, fmt::format("not a usable JSON Schema: {}", problem));
+}
+
+void check_base_url(const TableReader& table, const std::string& url) {
+  if (!url.starts_with("http://") && !url.starts_with("https://")) {
+    table.refuse("base_url", "expected an address that begins with http:// or https://");
+    return;
+  }
+  const auto host = url.substr(url.find("//") + 2);
+  if (host.empty() || host.front() == '/' || host.front() == ':') {
+    table.refuse("base_url", "expected a host after http:// or https://");
+  } else if (host.substr(0, host.find('/')).find('@') != host.npos) {
+    table.refuse("base_url",
+                 "holds a user or password; secrets come from the environment only: "
+                 "use api_key_env");
+  }
+}
+
+void read_headers(TableReader& table, ProviderSpec& spec, ConfigProblems& problems) {
+  std::vector<std::pair<std::string, TextAt>> headers;
+  table.read("headers", headers);
+  for (auto& [name, value] : headers) {
+    const auto key = table.full_name("headers." + name);
+    std::string lower;
+    for (const char c : name) {
+      lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    constexpr std::array kSecret = {"authorization", "proxy-authorization", "cookie"};
+    if (std::find(kSecret.begin(), kSecret.end(), lower) != kSecret.end() ||
+        names_a_secret(lower)) {
+      problems.add(value.line, key,
+                   "secrets are not read from this file, only from the environment: use "
+                   "api_key_env = \"NAME_OF_A_VARIABLE\"");
+    } else if (!is_name_of(name, "!#$%&'*+-.^_`|~")) {
+      problems.add(value.line, key, "not a name of an HTTP header");
+    } else if (value.text.find_first_of("\r\n") != value.text.npos ||
+               value.text.find('\0') != value.text.npos) {
+      problems.add(value.line, key, "a header's value is one line");
+    } else {
+      spec.headers[name] = value.text;
+    }
+  }
+}
+
+void read_prices(TableReader& table, ProviderSpec& spec) {
+  for (auto& [model, price] : table.named_tables("prices")) {
+    Price& entry = spec.prices[model];
+    price.read("input", entry.input, 0, 1e6);
+    price.read("output", entry.output, 0, 1e6);
+    price.finish();
+  }
+}
+
+void read_provider(TableReader& table, const std::string& folder, ProviderSpec& spec,
+                   ConfigProblems& problems) {
+  if (!is_name_of(spec.name, "_-.")) {
+    problems.add(table.line(), "providers." + spec.name,
+                 "a provider's name has letters, digits, '_', '-' and '.' only");
+  }
+  table.read("kind", spec.kind);
+  check_word(table, "kind", spec.kind, {"openai", "scripted"}, {"anthropic", "gemini", "ollama"});
+  table.read("base_url", spec.base_url);
+  table.read("api", spec.api);
+  check_word(table, "api", spec.api, {"chat"}, {"responses"});
+  table.read("api_key_env", spec.api_key_env);
+  if (!spec.api_key_env.empty() && !is_variable_name(spec.api_key_env)) {
+    // The text is not shown: it may be the key itself.
+    table.refuse("api_key_env",
+                 "expected the name of an environment variable (letters, digits and '_'), not the "
+                 "key itself");
+  }
+  table.read("stream", spec.stream);
+  table.read("timeout", spec.timeout, kShortest);
+  table.read("connect_timeout", spec.connect_timeout, kShortest);
+  table.read("first_byte_timeout", spec.first_byte_timeout, kShortest);
+  table.read("idle_timeout", spec.idle_timeout, kShortest);
+  read_headers(table, spec, problems);
+  read_prices(table, spec);
+  table.read("script", spec.script);
+  if (!spec.script.empty()) spec.script = resolve_path(folder, spec.script);
+
+  if (spec.kind == "scripted" && spec.script.empty()) {
+    table.refuse("script", "missing; a scripted provider needs the path of its JSON file");
+  }
+  if (spec.kind != "scripted" && !spec.script.empty()) {
+    table.refuse("script", "only a provider of kind \"scripted\" has a script");
+  }
+  if (spec.kind == "openai" && spec.base_url.empty()) {
+    table.refuse("base_url", "missing; expected an address such as \"https://api.openai.com/v1\"");
+  } else if (spec.kind == "openai") {
+    check_base_url(table, spec.base_url);
+  }
+  table.finish("use api_key_env = \"NAME_OF_A_VARIABLE\"");
+}
+
+void read_environment(TableReader& table, ToolSpec& spec, ConfigProblems& problems) {
+  std::vector<std::pair<std::string, TextAt>> env;
+  table.read("env", env);
+  for (auto& [name, value] : env) {
+    const auto key = table.full_name("env." + name);
+    if (!is_variable_name(name)) {
+      problems.add(value.line, key, "not a name of an environment variable");
+    } else if (names_a_secret(name)) {
+      problems.add(value.line, key,
+                   fmt::format("secrets are not read from this file, only from the environment: "
+                               "use pass_env = [\"{}\"]",
+                               name));
+    } else if (value.text.find('\0') != value.text.npos) {
+      problems.add(value.line, key, "an environment variable cannot hold U+0000");
+    } else {
+      spec.env[name] = value.text;
+    }
+  }
+  std::vector<TextAt> pass;
+  table.read("pass_env", pass);
+  for (const auto& item : pass) {
+    if (is_variable_name(item.text)) {
+      spec.pass_env.push_back(item.text);
+    } else {
+      problems.add(item.line, table.full_name("pass_env"),
+                   "expected names of environment variables, without values");
+    }
+  }
+}
+
+void read_tool(TableReader& table, const std::string& folder, ToolSpec& spec,
+               ConfigProblems& problems) {
+  if (!is_name_of(spec.name, "_-")) {
+    problems.add(table.line(), "tools." + spec.name,
+                 "a tool's name has at most 64 letters, digits, '_' and '-': models accept no "
+                 "other");
+  }
+  std::string kind = "command";
+  table.read("kind", kind);
+  check_word(table, "kind", kind, {"command"}, {"http", "mcp"});
+  read_command(table, "command", spec.command);
+  if (kind == "command" && !table.has("command")) {
+    table.refuse("command", "missing; expected a list such as [\"./tool.sh\"]");
+  }
+  read_command(table, "probe", spec.probe_command);
+  table.read("description", spec.description);
+  read_word(table, "effect", spec.effect,
+            {Effect::read, Effect::idempotent_write, Effect::non_idempotent_write});
+  table.read("timeout", spec.timeout, kShortest);
+  table.read_json("parameters", spec.parameters);
+  check_schema(table, "parameters", spec.parameters);
+  read_environment(table, spec, problems);
+  table.read("approval", spec.approval);
+  table.read("approval_timeout", spec.approval_timeout, kShortest);
+  std::string on_denial = "continue";
+  table.read("on_denial", on_denial);
+  check_word(table, "on_denial", on_denial, {"continue", "end"}, {});
+  spec.end_on_denial = on_denial == "end";
+  table.read_json("input", spec.input_schema);
+  check_schema(table, "input", spec.input_schema);
+  spec.working_folder =
+      std::filesystem::absolute(folder.empty() ? "." : folder).lexically_normal().string();
+  table.finish("use pass_env = [\"NAME_OF_A_VARIABLE\"]");
+}
+
+/// The entry with this name, or a problem at the line that names it.
+template <class Spec>
+void check_name(const std::vector<Spec>& specs, const std::string& name, std::string_view what,
+                unsigned line, const std::string& key, ConfigProblems& problems) {
+  std::vector<std::string> names;
+  for (const auto& spec : specs) names.push_back(spec.name);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  const auto meant = did_you_mean(name, names);
+  problems.add(line, key,
+               fmt::format("no such {} \"{}\"; {}", what, name,
+                           meant ? fmt::format("did you mean \"{}\"?", *meant)
+                                 : fmt::format("add [{}s.{}] or mend the name", what, name)));
+}
+
+void read_models(TableReader& table, AgentSpec& spec, const RuntimeOptions& options,
+                 ConfigProblems& problems) {
+  std::vector<TextAt> models;
+  table.read("models", models);
+  const auto key = table.full_name("models");
+  if (!table.has("models")) {
+    table.refuse("models", "missing; expected a list such as [\"main/gpt-5-mini\"]");
+  } else if (models.empty()) {
+    table.refuse("models", "expected at least one \"provider/model\"");
+  }
+  for (const auto& item : models) {
+    const auto slash = item.text.find('/');
+    if (slash == item.text.npos || slash == 0 || slash + 1 == item.text.size()) {
+      problems.add(item.line, key,
+                   fmt::format("expected \"provider/model\", found \"{}\"", cut(item.text, 60)));
+      continue;
+    }
+    check_name(options.providers, item.text.substr(0, slash), "provider", item.line, key, problems);
+    spec.models.push_back(item.text);
+  }
+}
+
+void read_agent(TableReader& table, AgentSpec& spec, const RuntimeOptions& options,
+                ConfigProblems& problems) {
+  if (!is_name_of(spec.name, "_-.")) {
+    problems.add(table.line(), "agents." + spec.name,
+                 "an agent's name has at most 64 letters, digits, '_', '-' and '.'");
+  }
+  read_models(table, spec, options, problems);
+  table.read("system", spec.system);
+  std::vector<TextAt> tools;
+  table.read("tools", tools);
+  for (const auto& item : tools) {
+    const auto key = table.full_name("tools");
+    check_name(options.tools, item.text, "tool", item.line, key, problems);
+    if (std::find(spec.tools.begin(), spec.tools.end(), item.text) != spec.tools.end()) {
+      problems.add(item.line, key, fmt::format("names \"{}\" twice", item.text));
+    }
+    spec.tools.push_back(item.text);
+  }
+  table.read("max_iterations", spec.max_iterations, 1, 100000);
+  table.read("queue", spec.queue);
+  if (!is_name_of(spec.queue, "_-.")) {
+    table.refuse("queue", "expected at most 64 letters, digits, '_', '-' and '.'");
+  }
+  std::vector<TextAt> classes;
+  table.read("fallback_on", classes);
+  for (const auto& item : classes) {
+    if (const auto cls = parse_word<FailureClass>(item.text)) {
+      spec.fallback_on.push_back(*cls);
+    } else {
+      problems.add(item.line, table.full_name("fallback_on"),
+                   fmt::format("no such failure class \"{}\"; expected words such as auth, "
+                               "configuration, context_length, content_policy",
+                               cut(item.text, 60)));
+    }
+  }
+  table.read("approval_timeout", spec.approval_timeout, kShortest);
+  Policy policy = options.policy;
+  if (auto retry = table.find_table("retry")) read_retry(*retry, policy);
+  if (auto lease = table.find_table("lease")) {
+    for (const auto* key : {"heartbeat", "presence_interval"}) {
+      if (lease->has(key)) {
+        lease->refuse(key, "belongs to the process and not to an agent; set it in [lease]");
+        std::optional<Duration> ignored;
+        lease->read(key, ignored, milliseconds(0));
+      }
+    }
+    read_lease(*lease, policy);
+    lease->finish();
+  }
+  if (policy != options.policy) spec.policy = policy;
+  table.finish();
+}
+
+}  // namespace
+
+std::string resolve_path(const std::string& folder, const std::string& path) {
+  if (folder.empty() || path.empty() || path.front() == '/') return path;
+  return (std::filesystem::path(folder) / path).lexically_normal().string();
+}
+
+void read_retry(TableReader table, Policy& policy) {
+  table.read("max_requeues", policy.max_requeues, 0, 1000000);
+  table.read("backoff_base", policy.backoff_base, milliseconds(0));
+  table.read("backoff_factor", policy.backoff_factor, 1, 1000);
+  table.read("backoff_cap", policy.backoff_cap, milliseconds(0));
+  table.read("jitter", policy.jitter, 0, 1);
+  table.read("max_wait", policy.max_wait, milliseconds(0));
+  table.read("hint_cap", policy.hint_cap, milliseconds(0));
+  table.read("retry_unknown", policy.retry_unknown);
+  table.finish();
+}
+
+void read_lease(TableReader& table, Policy& policy) {
+  table.read("duration", policy.lease, milliseconds(10));
+  std::optional<Duration> margin;
+  table.read("margin", margin, kShortest);
+  if (margin && *margin * 3 > policy.lease) {
+    table.refuse("margin", fmt::format("expected at most a third of the lease ({}), found {}",
+                                       format_duration(policy.lease), format_duration(*margin)));
+  } else if (margin) {
+    policy.margin = *margin;
+  }
+  table.read("gap_timeout", policy.gap_timeout, kShortest);
+  table.read("strict_expiry", policy.strict_expiry);
+}
+
+void read_providers(TableReader& file, const std::string& folder, RuntimeOptions& options,
+                    ConfigProblems& problems) {
+  for (auto& [name, table] : file.named_tables("providers")) {
+    ProviderSpec spec;
+    spec.name = name;
+    read_provider(table, folder, spec, problems);
+    options.providers.push_back(std::move(spec));
+  }
+}
+
+void read_tools(TableReader& file, const std::string& folder, RuntimeOptions& options,
+                ConfigProblems& problems) {
+  for (auto& [name, table] : file.named_tables("tools")) {
+    ToolSpec spec;
+    spec.name = name;
+    read_tool(table, folder, spec, problems);
+    options.tools.push_back(std::move(spec));
+  }
+}
+
+void read_agents(TableReader& file, RuntimeOptions& options, ConfigProblems& problems) {
+  for (auto& [name, table] : file.named_tables("agents")) {
+    AgentSpec spec;
+    spec.name = name;
+    read_agent(table, spec, options, problems);
+    options.agents.push_back(std::move(spec));
+  }
+}
+
+}  // namespace holdfast

@@ -1,0 +1,53 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "app/real_host.hpp"
+#include "cli/cli.hpp"
+
+namespace {
+
+using holdfast::Output;
+
+/// Writes all of it; false with errno where that fails.
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const auto written = write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+Output::Setup standard_streams() {
+  Output::Setup setup;
+  setup.write_result = [](std::string_view text) {
+    if (write_all(STDOUT_FILENO, text)) return;
+    if (errno == EPIPE) throw holdfast::OutputClosed{};
+    throw holdfast::OutputFailed{std::strerror(errno)};
+  };
+  setup.write_note = [](std::string_view text) { write_all(STDERR_FILENO, text); };
+  setup.result_is_terminal = isatty(STDOUT_FILENO) == 1;
+  setup.note_is_terminal = isatty(STDERR_FILENO) == 1;
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  setup.colours = (no_colour == nullptr || *no_colour == '\0') &&
+                  (terminal == nullptr || std::strcmp(terminal, "dumb") != 0);
+  return setup;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A reader that goes away is an error of write, not the death of a worker.
+  signal(SIGPIPE, SIG_IGN);
+  Output out(standard_streams());
+  const auto make_host = [](const holdfast::GlobalOptions& global) {
+    return std::make_unique<holdfast::RealHost>(global, holdfast::real_env());
+  };
+  return holdfast::run_command_line({argv + 1, argv + argc}, make_host, out);
+}
