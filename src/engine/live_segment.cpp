@@ -1,0 +1,149 @@
+#include "engine/live_segment.hpp"
+
+#include <algorithm>
+
+#include "base/guard.hpp"
+
+namespace holdfast {
+namespace {
+
+/// An interrupted step that still runs after this time ignores its interruption.
+constexpr Duration kIgnoredAfter = std::chrono::seconds(5);
+constexpr Duration kLongestLook = std::chrono::seconds(1);
+
+}  // namespace
+
+Duration margin_of(const Policy& policy) {
+  if (policy.margin >= Duration::zero()) return std::min(policy.margin, policy.lease / 3);
+  return std::min(std::max(policy.lease / 10, Duration(500)), policy.lease / 3);
+}
+
+LiveSegment::LiveSegment(Setup setup, Env& env, EventCount& changed)
+    : setup_(std::move(setup)),
+      margin_(margin_of(setup_.policy)),
+      env_(env),
+      changed_(changed),
+      trusted_until_(setup_.trusted_from + setup_.policy.lease) {}
+
+bool LiveSegment::trusts(StoreTime now) const {
+  return setup_.lease.interactive || trusted_until_ - now > margin_;
+}
+
+bool LiveSegment::is_trusted() const {
+  const std::lock_guard lock(mutex_);
+  return trusts(env_.store_now());
+}
+
+Ending LiveSegment::ending() const {
+  const std::lock_guard lock(mutex_);
+  return ending_;
+}
+
+std::optional<std::stop_token> LiveSegment::begin_step(Effect effect, Duration timeout) {
+  const std::lock_guard lock(mutex_);
+  const StoreTime now = env_.store_now();
+  if (ending_ != Ending::none) return std::nullopt;
+  if (!HOLDFAST_GUARD("trust_before_work", trusts(now))) return std::nullopt;
+  step_.emplace();
+  step_->effect = effect;
+  step_->deadline = now + timeout;
+  return step_->source.get_token();
+}
+
+Cut LiveSegment::end_step() {
+  const std::lock_guard lock(mutex_);
+  const Cut cut = step_ ? step_->cut : Cut::none;
+  step_.reset();
+  ignores_ = false;
+  return cut;
+}
+
+void LiveSegment::handler_goes_on() {
+  const std::lock_guard lock(mutex_);
+  handler_since_ = env_.store_now();
+}
+
+void LiveSegment::engine_goes_on() {
+  const std::lock_guard lock(mutex_);
+  handler_since_.reset();
+  over_gap_ = false;
+}
+
+void LiveSegment::renewed(StoreTime sent) {
+  {
+    const std::lock_guard lock(mutex_);
+    trusted_until_ = std::max(trusted_until_, sent + setup_.policy.lease);
+  }
+  changed_.notify_all();
+}
+
+void LiveSegment::end(Ending ending) {
+  std::optional<std::stop_source> fire;
+  bool is_news = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending > ending_) {
+      ending_ = ending;
+      is_news = true;
+      if (ending >= Ending::at_once && step_) cut(Cut::ending, env_.store_now(), fire);
+    }
+  }
+  if (!is_news) return;
+  // Callbacks of a stop token run in here: never under the lock.
+  if (ending >= Ending::at_once) ending_source_.request_stop();
+  if (fire) fire->request_stop();
+  changed_.notify_all();
+}
+
+bool LiveSegment::wants_renewal() const {
+  const std::lock_guard lock(mutex_);
+  return !setup_.lease.interactive && ending_ < Ending::cancelled && !ignores_ && !over_gap_;
+}
+
+bool LiveSegment::is_stuck() const {
+  const std::lock_guard lock(mutex_);
+  return ignores_ || (over_gap_ && env_.store_now() >= trusted_until_);
+}
+
+void LiveSegment::cut(Cut why, StoreTime now, std::optional<std::stop_source>& fire) {
+  if (step_->cut != Cut::none) {
+    // What outranks it decides what becomes of the step.
+    if (why == Cut::ending) step_->cut = why;
+    return;
+  }
+  step_->cut = why;
+  step_->cut_at = now;
+  fire = step_->source;
+}
+
+StoreTime LiveSegment::tick() {
+  std::optional<std::stop_source> fire;
+  StoreTime next{};
+  {
+    const std::lock_guard lock(mutex_);
+    const StoreTime now = env_.store_now();
+    next = now + kLongestLook;
+    if (step_) {
+      // A non-idempotent write goes on: its fence holds off everybody else, and its result may
+      // still be recorded.
+      const bool watches_trust = setup_.keeps_alive && !setup_.lease.interactive &&
+                                 step_->effect != Effect::non_idempotent_write;
+      if (now >= step_->deadline) {
+        cut(Cut::deadline, now, fire);
+      } else if (watches_trust && !trusts(now)) {
+        cut(Cut::trust, now, fire);
+      }
+      if (step_->cut == Cut::none) {
+        next = std::min(next, step_->deadline);
+        if (watches_trust) next = std::min(next, trusted_until_ - margin_);
+      } else if (now - step_->cut_at >= kIgnoredAfter) {
+        ignores_ = true;
+      }
+    }
+    if (handler_since_ && now - *handler_since_ >= setup_.policy.gap_timeout) over_gap_ = true;
+  }
+  if (fire) fire->request_stop();
+  return next;
+}
+
+}  // namespace holdfast

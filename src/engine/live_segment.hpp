@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+
+#include "core/transition.hpp"
+#include "env/env.hpp"
+
+namespace holdfast {
+
+/// Below this much of its lease a segment starts nothing and interrupts what it may (spec, section
+/// 4 "Self-fencing"): the policy's margin, else a tenth of the lease, at least 500 ms, at most a
+/// third.
+Duration margin_of(const Policy&);
+
+/// Why a segment must end. Later ones outrank earlier ones.
+enum class Ending {
+  none,
+  at_boundary,  ///< a graceful stop: at the next boundary
+  at_once,      ///< the grace is over: what is in flight is interrupted
+  cancelled,
+  lost
+};
+
+/// Why a step was interrupted.
+enum class Cut { none, trust, deadline, ending };
+
+/// What of a running segment its executing thread and its worker's watching threads share: trust in
+/// the lease, the step in flight, and whether it must end. Any thread; never waits.
+class LiveSegment {
+ public:
+  struct Setup {
+    Lease lease;
+    Policy policy;
+    StoreTime trusted_from{};  ///< when the claim that made it was sent
+    bool keeps_alive = true;   ///< false: renewed at boundaries only (`heartbeat = "0s"`)
+  };
+  /// `changed` is signalled at every renewal and ending; it must outlive this.
+  LiveSegment(Setup, Env&, EventCount& changed);
+
+  const Lease& lease() const { return setup_.lease; }
+  const Policy& policy() const { return setup_.policy; }
+  EventCount& changed() { return changed_; }
+
+  // The executing thread.
+
+  /// More than the margin is left of the lease; always so without one.
+  bool is_trusted() const;
+  Ending ending() const;
+
+  /// The last instant before a step's work: its stop token, or nothing where the trust ran out or
+  /// the segment must end.
+  std::optional<std::stop_token> begin_step(Effect, Duration timeout);
+  Cut end_step();
+
+  /// The time between steps is kept alive for `gap_timeout` only: whose turn it is.
+  void handler_goes_on();
+  void engine_goes_on();
+
+  // The watching threads.
+
+  /// A renewal that was sent at `sent` applied.
+  void renewed(StoreTime sent);
+  void end(Ending);
+  /// Requested when the segment should come to its end.
+  std::stop_token stop_token() const { return ending_source_.get_token(); }
+
+  /// False while the handler computes for longer than the gap timeout or ignores its interruption:
+  /// then the lease is left to expire.
+  bool wants_renewal() const;
+  /// Its slot makes no progress, and its lease is no longer renewed.
+  bool is_stuck() const;
+  /// Interrupts what is over its deadline or has too little of its lease left. When to look again.
+  StoreTime tick();
+
+ private:
+  struct Step {
+    std::stop_source source;
+    Effect effect;
+    StoreTime deadline;
+    Cut cut = Cut::none;
+    StoreTime cut_at{};
+  };
+  bool trusts(StoreTime now) const;
+  void cut(Cut, StoreTime now, std::optional<std::stop_source>& fire);
+
+  const Setup setup_;
+  const Duration margin_;
+  Env& env_;
+  EventCount& changed_;
+  std::stop_source ending_source_;
+
+  mutable std::mutex mutex_;
+  StoreTime trusted_until_;
+  Ending ending_ = Ending::none;
+  std::optional<Step> step_;
+  std::optional<StoreTime> handler_since_;
+  bool ignores_ = false;  ///< the step in flight did not end at its interruption
+  bool over_gap_ = false;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,173 @@
+#include "engine/reaper.hpp"
+
+#include <algorithm>
+
+#include "base/guard.hpp"
+#include "engine/segment.hpp"
+
+namespace holdfast {
+namespace {
+
+constexpr std::size_t kStackBytes = 256u << 10;
+constexpr Duration kStoodStill = std::chrono::seconds(1);
+constexpr Duration kShortestMargin = std::chrono::milliseconds(500);
+constexpr Duration kOwnRenewal = std::chrono::milliseconds(50);
+
+Settlement decide_lost(Env& env, const Run& run) {
+  return decide(run, WorkerLost{run.claimed_by.value_or("?")}, false, env.wall_now(),
+                env.unit_random());
+}
+
+ReapReport reap_some(Env& env, Store& store, int limit, bool dry_run) {
+  HOLDFAST_FAILPOINT("reap.before");
+  const ReapReport report =
+      store.reap(limit, dry_run, [&](const Run& run) { return decide_lost(env, run); });
+  HOLDFAST_FAILPOINT("reap.after");
+  return report;
+}
+
+/// The holder's lock is held while its leases are ended. How many were; nothing while it lives.
+std::optional<int> expire_gone(Store& store, PresenceBoard& board, const WorkerId& worker) {
+  // Before the proof: a renewal that arrives later is a living worker's.
+  const StoreTime seen = store.now();
+  const auto proof = board.prove_gone(worker);
+  if (!HOLDFAST_GUARD("presence_proof", proof != nullptr)) return std::nullopt;
+  HOLDFAST_FAILPOINT("expire.before");
+  const int expired = store.expire_leases_of(worker, seen);
+  HOLDFAST_FAILPOINT("expire.after");
+  store.forget_worker(worker);
+  return expired;
+}
+
+}  // namespace
+
+ReapReport reap_once(Env& env, Store& store, int limit, bool dry_run) {
+  PresenceBoard* board = store.presence();
+  if (board != nullptr && !dry_run) {
+    for (const WorkerId& worker : board->watch(Duration::zero(), {})) {
+      expire_gone(store, *board, worker);
+    }
+  }
+  return reap_some(env, store, limit, dry_run);
+}
+
+Reaper::Reaper(Env& env, Store& store, Trouble& trouble, KeepAlive& keep_alive, WorkerId own,
+               const EngineOptions& options)
+    : env_(env),
+      store_(store),
+      trouble_(trouble),
+      keep_alive_(keep_alive),
+      own_(std::move(own)),
+      interval_(options.reaper_interval),
+      presence_interval_(options.presence_interval),
+      // One heartbeat and a margin: time enough for the others to renew.
+      doubt_(options.heartbeat + std::max(kShortestMargin, options.heartbeat * 3 / 10)),
+      limit_(options.reaper_limit),
+      asked_(env.make_event_count()) {}
+
+Reaper::~Reaper() { stop(); }
+
+void Reaper::start() {
+  if (interval_ <= Duration::zero()) return;
+  sweeper_ = env_.spawn({"hf-reaper", kStackBytes}, [this] { sweep_loop(); });
+  if (store_.presence() != nullptr && presence_interval_ > Duration::zero()) {
+    watcher_ = env_.spawn({"hf-presence", kStackBytes}, [this] { presence_loop(); });
+  }
+}
+
+void Reaper::stop() {
+  stopping_.request_stop();
+  asked_->notify_all();
+  if (watcher_) watcher_->join();
+  if (sweeper_) sweeper_->join();
+}
+
+void Reaper::doubt_itself() { not_before_ = env_.store_now() + doubt_; }
+
+bool Reaper::is_stalled() {
+  // Whoever holds up all writers would hold up this sweep, too, and then it would find leases over
+  // whose renewals stand in the same queue. So a write that changes nothing goes first.
+  const StoreTime begun = env_.store_now();
+  store_.forget_worker("nobody");
+  return env_.store_now() - begun > kStoodStill;
+}
+
+void Reaper::sweep() {
+  const std::stop_token stop = stopping_.get_token();
+  const ReapReport look = reap_some(env_, store_, limit_, true);
+  if (look.requeued + look.dead_lettered + look.expired == 0) return;
+  if (is_stalled()) {
+    doubt_itself();
+    return;
+  }
+  while (!stop.stop_requested() && reap_some(env_, store_, limit_, false).full) {
+  }
+}
+
+void Reaper::sweep_loop() {
+  const std::stop_token stop = stopping_.get_token();
+  // At random, so that workers that began together do not sweep together.
+  Duration wait(static_cast<std::int64_t>(
+      static_cast<double>(std::min<Duration>(interval_, kStoodStill).count()) * 0.1 *
+      env_.unit_random()));
+  while (!stop.stop_requested()) {
+    const StoreTime planned = env_.store_now() + wait;
+    const auto seen = asked_->current();
+    asked_->wait_past(seen, wait, stop);
+    if (stop.stop_requested()) return;
+    if (env_.store_now() - planned > kStoodStill) doubt_itself();
+    wait = interval_ - Duration(static_cast<std::int64_t>(static_cast<double>(interval_.count()) *
+                                                          0.1 * env_.unit_random()));
+    if (!keep_alive_.all_trusted()) {
+      // A worker renews its own leases before it judges those of others.
+      keep_alive_.renew_soon();
+      wait = std::min(wait, kOwnRenewal);
+      continue;
+    }
+    if (const Duration doubt = not_before_.load() - env_.store_now(); doubt > Duration::zero()) {
+      wait = std::min(wait, doubt);
+      continue;
+    }
+    try {
+      sweep();
+      trouble_.over();
+    } catch (const StoreError& error) {
+      trouble_.report(error.what());
+      doubt_itself();
+    }
+  }
+}
+
+int Reaper::bury(PresenceBoard& board, const WorkerId& worker) {
+  const auto expired = expire_gone(store_, board, worker);
+  if (!expired) return 0;
+  log(LogLevel::info, "a worker is gone",
+      {{"worker", worker}, {"leases", std::to_string(*expired)}});
+  return *expired;
+}
+
+void Reaper::presence_loop() {
+  const std::stop_token stop = stopping_.get_token();
+  PresenceBoard& board = *store_.presence();
+  while (!stop.stop_requested()) {
+    bool progressed = false;
+    try {
+      const auto suspects = board.watch(presence_interval_, stop);
+      bool has_any = false;
+      int expired = 0;
+      for (const WorkerId& worker : suspects) {
+        if (worker == own_ || stop.stop_requested()) continue;
+        has_any = true;
+        expired += bury(board, worker);
+      }
+      if (expired > 0) asked_->notify_all();
+      progressed = !has_any || expired > 0;
+    } catch (const StoreError& error) {
+      trouble_.report(error.what());
+    }
+    // A suspect that cannot be told apart from a living worker must not keep this loop spinning.
+    if (!progressed) env_.sleep_for(presence_interval_, stop);
+  }
+}
+
+}  // namespace holdfast

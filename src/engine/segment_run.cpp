@@ -1,0 +1,176 @@
+#include "engine/segment_run.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+#include "base/guard.hpp"
+#include "base/text.hpp"
+
+namespace holdfast {
+namespace {
+
+Failed unexpected(std::string message, bool in_agent) {
+  Failed end;
+  end.in_agent = in_agent;
+  end.failure.cls = FailureClass::unknown;
+  end.failure.code = "exception";
+  end.failure.message = std::move(message);
+  return end;
+}
+
+/// Runs the handler. The one place that catches what it throws; what it left the journal by is
+/// asked there, since a handler may have swallowed it.
+SegmentEnd run_handler(Journal& journal, const HandlerEntry& entry) {
+  try {
+    return Completed{entry.handler(journal)};
+  } catch (const FailureError& error) {
+    return Failed{error.failure(), false};
+  } catch (const EndRun& end) {
+    return Ended{end.reason, end.message, end.answer};
+  } catch (const std::exception& error) {
+    return unexpected(error.what(), entry.is_agent);
+  } catch (const LeaseLost&) {
+  } catch (const Cancelled&) {
+  } catch (const Suspend&) {
+  } catch (const Sleep&) {
+  } catch (const Interrupt&) {
+  } catch (...) {
+    return unexpected("the task threw something that is no std::exception", entry.is_agent);
+  }
+  return Interrupted{};  // replaced by what the journal was left by
+}
+
+SegmentOutcome acknowledge_cancel(const SegmentParts& parts) {
+  const auto answer = persist(parts.persistence(), [&](bool) {
+    HOLDFAST_FAILPOINT("acknowledge.before");
+    const Write write = parts.store.acknowledge_cancel(parts.segment.lease());
+    HOLDFAST_FAILPOINT("acknowledge.after");
+    return write;
+  });
+  return {Outcome::cancelled, answer.has_value()};
+}
+
+std::optional<Write> write_settlement(const SegmentParts& parts, const Settlement& settlement,
+                                      std::string& error) {
+  // A suspension is promised to nobody until it is stored; the verdicts of a handler are kept for
+  // as long as the worker lives.
+  const bool suspends = settlement.wait.has_value();
+  return persist(
+      parts.persistence(),
+      [&](bool) {
+        try {
+          HOLDFAST_FAILPOINT("settle.before");
+          const Write write = parts.store.settle(parts.segment.lease(), settlement);
+          HOLDFAST_FAILPOINT("settle.after");
+          return write;
+        } catch (const StoreError& failed) {
+          error = failed.what();
+          throw;
+        }
+      },
+      [&] { return suspends && !parts.segment.is_trusted(); });
+}
+
+/// The suspension of an interactive run could not be stored: it fails, and says why.
+SegmentOutcome fail_suspension(const SegmentParts& parts, const Run& run,
+                               const std::string& error) {
+  if (parts.segment.lease().interactive) {
+    Failed end;
+    end.failure.cls = FailureClass::unknown;
+    end.failure.code = "suspend_failed";
+    end.failure.message = fmt::format("the store could not keep the question: {}", error);
+    std::string again;
+    const Settlement failed = decide(run, end, true, parts.env.wall_now(), parts.env.unit_random());
+    const auto answer = write_settlement(parts, failed, again);
+    return {Outcome::suspend_failed, answer.has_value()};
+  }
+  return {Outcome::suspend_failed, false};
+}
+
+SegmentOutcome settle(const SegmentParts& parts, const Run& run, Settlement settlement) {
+  std::string error;
+  const auto answer = write_settlement(parts, settlement, error);
+  if (!answer) {
+    if (settlement.wait) return fail_suspension(parts, run, error);
+    log(LogLevel::warn, "a run could not be settled; its lease is left to expire",
+        {{"run", run.id}, {"outcome", std::string(to_word(settlement.outcome))}, {"error", error}});
+    return {Outcome::lease_lost, false};
+  }
+  switch (*answer) {
+    case Write::applied:
+      return {settlement.outcome, true};
+    case Write::cancelled:
+      return acknowledge_cancel(parts);
+    case Write::lost:
+      return {Outcome::lease_lost, true};
+  }
+  return {Outcome::lease_lost, true};
+}
+
+/// Decides on how the segment ended, and settles it so.
+SegmentOutcome conclude(const SegmentParts& parts, Run run, SegmentEnd end, bool fence_unstarted) {
+  const bool interactive = parts.segment.lease().interactive;
+  if (fence_unstarted) run.pending.reset();
+  if (auto* failed = std::get_if<Failed>(&end)) {
+    failed->failure.message = cut(clean_utf8(failed->failure.message), parts.limits.error_bytes);
+  }
+  Settlement settlement =
+      decide(run, end, interactive, parts.store.wall_now(), parts.env.unit_random());
+  settlement.clears_fence = settlement.clears_fence || fence_unstarted;
+  // Whatever this segment fenced has ended by now: the handler has returned.
+  if (run.is_fenced_unsafe() && run.pending->claim == run.claim) settlement.executor_ended = true;
+  if (parts.waits_in_process && settlement.charged && settlement.next == Status::queued) {
+    settlement.delay = Duration::zero();
+  }
+  return settle(parts, run, std::move(settlement));
+}
+
+SegmentOutcome execute(const SegmentParts& parts, const HandlerEntry& entry, Run run) {
+  Journal journal(parts, std::move(run));
+  parts.segment.handler_goes_on();
+  SegmentEnd end = run_handler(journal, entry);
+  parts.segment.engine_goes_on();
+  SegmentOutcome outcome;
+  const auto left = journal.leave();
+  if (left && std::holds_alternative<LeaseLost>(*left)) {
+    outcome = {Outcome::lease_lost, true};
+  } else if (left && std::holds_alternative<Cancelled>(*left)) {
+    outcome = acknowledge_cancel(parts);
+  } else {
+    if (left && std::holds_alternative<Suspend>(*left))
+      end = Suspended{std::get<Suspend>(*left).wait};
+    if (left && std::holds_alternative<Sleep>(*left)) end = std::get<Sleep>(*left).slept;
+    if (left && std::holds_alternative<Interrupt>(*left)) end = Interrupted{};
+    if (journal.write_failure()) end = Failed{*journal.write_failure(), false};
+    outcome = conclude(parts, journal.run(), std::move(end), journal.fence_is_unstarted());
+  }
+  journal.observe_end();
+  return outcome;
+}
+
+}  // namespace
+
+SegmentOutcome run_segment(const SegmentParts& parts, const HandlerEntry& entry, Run run) {
+  try {
+    return execute(parts, entry, std::move(run));
+  } catch (const std::exception& error) {
+    // Recovery never throws: what it could not write is decided by the reaper.
+    log(LogLevel::error, "a segment was given up; its lease is left to expire",
+        {{"run", parts.segment.lease().run}, {"error", error.what()}});
+    return {Outcome::lease_lost, false};
+  }
+}
+
+SegmentOutcome release_segment(const SegmentParts& parts, const Run& run) {
+  try {
+    return conclude(parts, run, Interrupted{}, false);
+  } catch (const std::exception& error) {
+    log(LogLevel::error, "a run could not be released; its lease is left to expire",
+        {{"run", run.id}, {"error", error.what()}});
+    return {Outcome::lease_lost, false};
+  }
+}
+
+}  // namespace holdfast
