@@ -26,7 +26,7 @@ std::vector<std::string> lines_of(const fs::path& file) {
   return lines;
 }
 
-std::string relative(const fs::path& file) { return fs::relative(file, kRoot).generic_string(); }
+std::string shown(const fs::path& file) { return fs::relative(file, kRoot).generic_string(); }
 
 /// Everything that the project keeps, built and hidden things aside.
 std::vector<fs::path> files_below(const std::vector<std::string>& folders,
@@ -121,7 +121,7 @@ TEST(Layout, EveryIncludeGoesTheWayTheTableAllows) {
   static const std::regex kInclude(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
   int seen = 0;
   for (const fs::path& file : files_below({"src", "include"}, {".hpp", ".cpp"})) {
-    const std::string path = relative(file);
+    const std::string path = shown(file);
     if (path.find("test") != std::string::npos) continue;  // tests and what they share
     const std::string module = module_of(path, table);
     ASSERT_FALSE(module.empty()) << path << " belongs to no module of the table";
@@ -149,7 +149,7 @@ TEST(Layout, TheTableRefusesTheWrongWay) {
 TEST(Layout, NoFileGrowsBeyondFiveHundredLines) {
   for (const fs::path& file :
        files_below({"src", "include", "tests", "examples", "bench"}, {".hpp", ".cpp"})) {
-    EXPECT_LE(lines_of(file).size(), 500u) << relative(file) << " is to be split";
+    EXPECT_LE(lines_of(file).size(), 500u) << shown(file) << " is to be split";
   }
 }
 
@@ -158,7 +158,7 @@ TEST(Layout, HeadersAreGuardedAndOwnHeadersComeFirst) {
   for (const fs::path& file : files_below({"src", "include"}, {".hpp"})) {
     const auto lines = lines_of(file);
     EXPECT_TRUE(std::find(lines.begin(), lines.end(), "#pragma once") != lines.end())
-        << relative(file);
+        << shown(file);
   }
   for (const fs::path& file : files_below({"src"}, {".cpp"})) {
     fs::path header = file;
@@ -167,8 +167,8 @@ TEST(Layout, HeadersAreGuardedAndOwnHeadersComeFirst) {
     for (const std::string& line : lines_of(file)) {
       std::smatch match;
       if (line.rfind("#include", 0) != 0) continue;
-      ASSERT_TRUE(std::regex_search(line, match, kInclude)) << relative(file);
-      EXPECT_EQ(fs::path(match[1].str()).filename(), header.filename()) << relative(file);
+      ASSERT_TRUE(std::regex_search(line, match, kInclude)) << shown(file);
+      EXPECT_EQ(fs::path(match[1].str()).filename(), header.filename()) << shown(file);
       break;
     }
   }
@@ -190,7 +190,7 @@ TEST(Layout, NoFileNamesAPlaceOfOneMachine) {
     std::ifstream in(file, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     for (const std::string& word : forbidden) {
-      EXPECT_EQ(text.find(word), std::string::npos) << relative(file) << " names " << word;
+      EXPECT_EQ(text.find(word), std::string::npos) << shown(file) << " names " << word;
     }
   }
 }
@@ -204,7 +204,7 @@ TEST(Layout, LocalLinksOfTheDocumentsLeadSomewhere) {
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     for (std::sregex_iterator it(text.begin(), text.end(), kLink), end; it != end; ++it) {
       EXPECT_TRUE(fs::exists(page.parent_path() / (*it)[1].str()))
-          << relative(page) << " links to " << (*it)[1];
+          << shown(page) << " links to " << (*it)[1];
     }
   }
 }
