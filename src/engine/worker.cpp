@@ -296,7 +296,7 @@ bool Worker::wait_until_idle(std::optional<StoreTime> until) {
 
 void Worker::hold_presence() {
   PresenceBoard* board = store_.presence();
-  if (board == nullptr || (presence_ && presence_->intact())) return;
+  if (board == nullptr || (presence_ && presence_->is_intact())) return;
   try {
     presence_.reset();
     presence_ = board->hold(identity_);

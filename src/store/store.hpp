@@ -94,8 +94,6 @@ using Decider = std::function<Settlement(const Run&)>;
 class PresenceHold {
  public:
   virtual ~PresenceHold() = default;
-  /// False when it was lost while the process lives: to be taken again.
-  virtual bool intact() const { return true; }
   /// False once somebody took it away from outside (removed its file): others hold this worker for
   /// gone.
   virtual bool is_intact() { return true; }
