@@ -1,0 +1,179 @@
+#include "provider/chain.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "base/text.hpp"
+#include "core/classify.hpp"
+#include "provider/http.hpp"
+#include "provider/providers.hpp"
+
+namespace holdfast {
+namespace {
+
+constexpr std::size_t kMaxMessageBytes = 4096;
+
+/// `provider/model`; the model may hold slashes of its own.
+std::pair<std::string, std::string> split_target(const std::string& target) {
+  const std::size_t slash = target.find('/');
+  if (slash == std::string::npos) return {target, {}};
+  return {target.substr(0, slash), target.substr(slash + 1)};
+}
+
+Failure make_failure(FailureClass cls, std::string code, std::string message) {
+  Failure failure;
+  failure.cls = cls;
+  failure.code = std::move(code);
+  failure.message = std::move(message);
+  return failure;
+}
+
+class Chain final : public ModelChain {
+ public:
+  Chain(ProviderMap providers, Env& env) : providers_(std::move(providers)), env_(env) {}
+
+  ModelReply complete(const std::vector<std::string>& models,
+                      const std::vector<FailureClass>& fallback_on, const ModelRequest& request,
+                      const CallContext& context) override {
+    if (models.empty()) {
+      throw FailureError(make_failure(FailureClass::unknown, "empty_chain",
+                                      "the agent names no model; add one to `models`, like "
+                                      "\"main/gpt-5-mini\""));
+    }
+    const StoreTime started = env_.store_now();
+    std::vector<std::string> attempts;
+    for (std::size_t i = 0; i < models.size(); ++i) {
+      CallContext limited = context;
+      if (context.timeout > Duration::zero()) {
+        // Models share the step's time; a chain must not outlast its deadline.
+        limited.timeout = std::max(Duration(1), context.timeout - (env_.store_now() - started));
+      }
+      try {
+        return call(models[i], request, limited);
+      } catch (const FailureError& error) {
+        Failure failure = error.failure();
+        attempts.push_back(failure.message);
+        if (may_go_on(failure, fallback_on, context, started) && i + 1 < models.size()) continue;
+        throw FailureError(summed_up(std::move(failure), attempts));
+      }
+    }
+    throw FailureError(make_failure(FailureClass::unknown, "empty_chain", "no model was called"));
+  }
+
+ private:
+  ModelReply call(const std::string& target, const ModelRequest& request,
+                  const CallContext& context) {
+    const auto [name, model] = split_target(target);
+    auto provider = providers_.find(name);
+    if (provider == providers_.end() || model.empty()) {
+      std::vector<std::string> names;
+      for (const auto& [known, unused] : providers_) names.push_back(known);
+      auto close = did_you_mean(name, names);
+      Failure failure = make_failure(
+          FailureClass::configuration, model.empty() ? "bad_model_name" : "unknown_provider",
+          model.empty() ? "model `" + target + "` is not of the form provider/model"
+                        : "model `" + target + "` names a provider that is not configured" +
+                              (close ? "; did you mean `" + *close + "`?"
+                                     : "; add [providers." + name + "]"));
+      failure.provider = name;
+      failure.model = model;
+      throw FailureError(std::move(failure));
+    }
+    return provider->second->complete(model, request, context);
+  }
+
+  /// The class decides; a provider's own word about retrying is about this provider only.
+  bool may_go_on(const Failure& failure, const std::vector<FailureClass>& fallback_on,
+                 const CallContext& context, StoreTime started) {
+    if (context.stop.stop_requested()) return false;
+    if (context.timeout > Duration::zero() && env_.store_now() - started >= context.timeout) {
+      return false;
+    }
+    return falls_back(failure.cls) ||
+           std::find(fallback_on.begin(), fallback_on.end(), failure.cls) != fallback_on.end();
+  }
+
+  static Failure summed_up(Failure last, const std::vector<std::string>& attempts) {
+    if (attempts.size() == 1) return last;
+    std::string message = std::to_string(attempts.size()) + " models were tried and none answered.";
+    for (std::size_t i = 0; i < attempts.size(); ++i) {
+      message += " " + std::to_string(i + 1) + ") " + attempts[i];
+    }
+    last.message = cut(message, kMaxMessageBytes);
+    return last;
+  }
+
+  const ProviderMap providers_;
+  Env& env_;
+};
+
+}  // namespace
+
+std::unique_ptr<ModelChain> make_chain_of(ProviderMap providers, Env& env) {
+  return std::make_unique<Chain>(std::move(providers), env);
+}
+
+std::unique_ptr<ModelChain> make_chain(const std::vector<ProviderSpec>& specs, Env& env,
+                                       const Limits& limits) {
+  ProviderMap providers;
+  for (const ProviderSpec& spec : specs) {
+    if (spec.name.empty() || spec.name.find('/') != std::string::npos) {
+      throw RefusedError(Refusal::usage,
+                         "provider `" + spec.name + "`: a name must not be empty or hold a slash");
+    }
+    if (providers.contains(spec.name)) {
+      throw RefusedError(Refusal::usage, "provider `" + spec.name + "` is configured twice");
+    }
+    if (spec.kind == "openai") {
+      providers[spec.name] = make_openai(spec, env, limits);
+    } else if (spec.kind == "scripted") {
+      providers[spec.name] = make_scripted(spec, env);
+    } else {
+      throw RefusedError(Refusal::usage, "providers." + spec.name + ".kind is `" + spec.kind +
+                                             "`; this build knows `openai` (any compatible "
+                                             "server) and `scripted`");
+    }
+  }
+  return make_chain_of(std::move(providers), env);
+}
+
+Finding check_provider(const ProviderSpec& spec, Env& env) {
+  Finding finding;
+  finding.subject = "provider " + spec.name;
+  try {
+    // Setting it up reads the script and checks the address; nothing is sent.
+    make_chain({spec}, env, Limits{});
+  } catch (const RefusedError& error) {
+    finding.grade = Finding::Grade::bad;
+    finding.text = error.what();
+    return finding;
+  }
+  if (spec.kind == "scripted") {
+    finding.text = "answers from " + spec.script;
+    return finding;
+  }
+  if (!spec.api_key_env.empty()) {
+    const char* key = std::getenv(spec.api_key_env.c_str());
+    if (key == nullptr || *key == '\0') {
+      finding.grade = Finding::Grade::bad;
+      finding.text = "the environment variable " + spec.api_key_env +
+                     " is not set; set it to the provider's key, or remove api_key_env";
+      return finding;
+    }
+  }
+  const bool is_plain = spec.base_url.starts_with("http://");
+  const bool is_local = spec.base_url.starts_with("http://127.") ||
+                        spec.base_url.starts_with("http://localhost") ||
+                        spec.base_url.starts_with("http://[::1]");
+  if (is_plain && !is_local && !spec.api_key_env.empty()) {
+    finding.grade = Finding::Grade::warning;
+    finding.text = "the key would travel unencrypted to " + spec.base_url + "; use https://";
+    return finding;
+  }
+  finding.text = "set up for " + spec.base_url +
+                 (spec.api_key_env.empty() ? ", no key is sent" : ", key present");
+  return finding;
+}
+
+}  // namespace holdfast

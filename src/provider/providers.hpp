@@ -1,0 +1,27 @@
+#pragma once
+
+// The model APIs that this build speaks, and the chain over them.
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/model.hpp"
+#include "env/env.hpp"
+#include "holdfast/runtime.hpp"
+
+namespace holdfast {
+
+/// Any server that speaks Chat Completions. Throws RefusedError for a spec that cannot work.
+std::unique_ptr<Provider> make_openai(const ProviderSpec&, Env&, const Limits&);
+
+/// Answers from a JSON file (spec, section 11). Throws RefusedError naming file and entry.
+std::unique_ptr<Provider> make_scripted(const ProviderSpec&, Env&);
+
+using ProviderMap = std::map<std::string, std::unique_ptr<Provider>>;
+std::unique_ptr<ModelChain> make_chain_of(ProviderMap, Env&);
+
+/// Money for tokens, by the model's price; zero where none is configured.
+double cost_of(const ProviderSpec&, const std::string& model, const Usage&);
+
+}  // namespace holdfast
