@@ -220,6 +220,7 @@ std::vector<std::string> Site::sql(const std::string& statement) const {
   std::vector<std::string> found;
   if (sqlite3_open_v2(database().c_str(), &handle, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK) {
     sqlite3_busy_timeout(handle, 10000);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
     char* problem = nullptr;
     const int answer = sqlite3_exec(
         handle, statement.c_str(),
@@ -238,20 +239,26 @@ std::vector<std::string> Site::sql(const std::string& statement) const {
 }
 
 std::string Site::rows_of(const std::string& run) const {
+  const std::string number = "(SELECT row FROM runs WHERE id = '" + run + "')";
+  const std::map<std::string, std::string> columns = {
+      {"runs", "row"}, {"run_data", "run"}, {"labels", "run"}, {"events", "run"}};
   std::string all;
-  for (const std::string& table : sql("SELECT name FROM sqlite_master WHERE type='table'")) {
+  for (const auto& [table, column] : columns) {
     std::string row = "''";
-    std::string condition = "0";
-    for (const std::string& column : sql("SELECT name FROM pragma_table_info('" + table + "')")) {
-      row += " || quote(\"" + column + "\") || ','";
-      if (column == "id" || column == "run") condition = "\"" + column + "\" = '" + run + "'";
+    for (const std::string& name : sql("SELECT name FROM pragma_table_info('" + table + "')")) {
+      row += " || quote(\"" + name + "\") || ','";
     }
-    for (const std::string& text :
-         sql("SELECT " + row + " FROM \"" + table + "\" WHERE " + condition + " ORDER BY 1")) {
+    for (const std::string& text : sql("SELECT " + row + " FROM " + table + " WHERE " + column +
+                                       " = " + number + " ORDER BY 1")) {
       all += table + ": " + text + "\n";
     }
   }
   return all;
+}
+
+std::int64_t Site::lease_until(const std::string& run) const {
+  const auto found = sql("SELECT coalesce(lease_until, 0) FROM runs WHERE id = '" + run + "'");
+  return found.empty() ? 0 : std::stoll(found.front());
 }
 
 std::vector<LedgerLine> Site::ledger() const {

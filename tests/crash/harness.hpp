@@ -134,6 +134,8 @@ class Site {
   bool reaches(const std::string& run, const std::string& status, milliseconds limit = seconds(30));
   /// Everything that the store holds of one run: rows of all tables, as text.
   std::string rows_of(const std::string& run) const;
+  /// When its lease ends, on the store's clock; 0 without one.
+  std::int64_t lease_until(const std::string& run) const;
   /// Executes SQL on the store by a connection of its own; the first column of what comes back.
   std::vector<std::string> sql(const std::string& statement) const;
 

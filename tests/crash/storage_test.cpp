@@ -121,7 +121,7 @@ TEST(Storage, TheLogStaysSmallUnderManyReaders) {
     if (!none) largest = std::max(largest, size);
     return site.runtime().stats().at("by_status").value("completed", std::int64_t{0}) == all;
   })) << site.runtime().stats().dump(1);
-  EXPECT_LT(largest, 64u << 20);
+  EXPECT_LT(largest, 80u << 20);
   readers.clear();
   worker.kill();
   site.expect_sound();
@@ -157,6 +157,92 @@ TEST(Storage, ADamagedOrMisplacedFileIsRefusedAndNotTouched) {
     EXPECT_EQ(site.read("runs.db"), bytes) << "the file was changed";
     EXPECT_NE(site.cli({"doctor"}).code, 0);
   }
+}
+
+TEST(Storage, ANewerStoreIsRefusedAndNotTouched) {
+  Site site;
+  site.enqueue("plain");
+  site.sql("PRAGMA user_version = 99");
+  site.sql("PRAGMA wal_checkpoint(TRUNCATE)");
+  const std::string bytes = site.read("runs.db");
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"list"},
+                                               {"enqueue", "plain", "--input", "x"},
+                                               {"worker", "--drain"},
+                                               {"reap"},
+                                               {"migrate"},
+                                               {"verify"}}) {
+    const Result result = site.cli(args);
+    EXPECT_EQ(result.code, 1) << args[0] << ": " << result.out << result.err;
+    EXPECT_NE(result.err.find("99"), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(site.read("runs.db"), bytes);
+}
+
+TEST(Storage, ADatabaseOfAnotherProgramIsNotTakenForAFreshOne) {
+  Site site;
+  site.write("runs.db", "");
+  site.sql("CREATE TABLE customers (name TEXT)");
+  const std::string bytes = site.read("runs.db");
+  EXPECT_EQ(site.cli({"list"}).code, 1);
+  EXPECT_EQ(site.cli({"enqueue", "plain", "--input", "x"}).code, 1);
+  EXPECT_EQ(site.read("runs.db"), bytes);
+}
+
+TEST(Storage, AnEmptyFileBecomesAStore) {
+  Site site;
+  site.write("runs.db", "");
+  const std::string run = site.enqueue("plain");
+  EXPECT_EQ(site.status(run), "queued");
+}
+
+TEST(Storage, AStoreThatIsRemovedWhileItIsUsedIsReportedAndNotReplaced) {
+  Site site;
+  site.hold("lookup");
+  site.enqueue("reader");
+  Process worker = site.worker();
+  ASSERT_TRUE(site.has_started("lookup"));
+  for (const char* ending : {"", "-wal", "-shm"}) {
+    fs::rename(site.database().string() + ending, site.folder() / (std::string("kept") + ending));
+  }
+  site.let_go("lookup");
+  EXPECT_TRUE(eventually(seconds(10), [&] {
+    return site.log_of(worker).find("removed or replaced") != std::string::npos;
+  })) << site.log_of(worker);
+  EXPECT_FALSE(fs::exists(site.database())) << "a fresh store was put in its place";
+  worker.kill();
+  for (const char* ending : {"", "-wal", "-shm"}) {
+    fs::rename(site.folder() / (std::string("kept") + ending), site.database().string() + ending);
+  }
+  Process again = site.worker({"--drain"});
+  EXPECT_TRUE(eventually(seconds(20), [&] {
+    return site.runtime().stats().at("by_status").value("completed", 0) == 1 ||
+           (again.status() && (again = site.worker({"--drain"}), false));
+  })) << site.runtime().stats().dump(1);
+  again.kill();
+  site.expect_sound();
+}
+
+TEST(Storage, AWriterFrozenInsideItsLockIsNamedAndTheOthersGoOnWhenItIsKilled) {
+  Site site;
+  site.enqueue("plain");
+  site.enqueue("plain");
+  Command stopping = site.command({"enqueue", "plain", "--input", "y"},
+                                  {{"HOLDFAST_FAILPOINTS", "commit.before=stop@1"}});
+  Process holder(stopping);
+  ASSERT_TRUE(eventually(seconds(20), [&] { return holder.is_frozen(); }));
+  Command waiting = site.command({"enqueue", "plain", "--input", "z"});
+  Process waiter(waiting);
+  EXPECT_FALSE(waiter.wait(seconds(4))) << "safety holds, liveness does not";
+  const std::string pid = std::to_string(holder.pid());
+  EXPECT_NE(read_file(waiting.errors).find("pid=" + pid), std::string::npos)
+      << read_file(waiting.errors);
+  const Result doctor = site.cli({"doctor"});
+  EXPECT_NE((doctor.out + doctor.err).find(pid), std::string::npos) << doctor.out << doctor.err;
+  EXPECT_EQ(site.runtime().list({}).runs.size(), 2u) << "reading goes on";
+  holder.kill();
+  EXPECT_EQ(waiter.wait(seconds(20)), 0);
+  EXPECT_EQ(site.runtime().list({}).runs.size(), 3u);
+  site.expect_sound();
 }
 
 TEST(Storage, AFolderInPlaceOfTheFileIsNamed) {

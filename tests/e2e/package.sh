@@ -18,10 +18,10 @@ sanitize=$(sed -n 's/^HOLDFAST_SANITIZE:[A-Z]*=//p' "$build_dir/CMakeCache.txt")
 flags=${sanitize:+-fsanitize=$sanitize}
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:[A-Z]*=//p' "$build_dir/CMakeCache.txt")
 
-cmake --build "$build_dir" --target holdfast_library >"$work/log" 2>&1 || { cat "$work/log"; fail "the library does not build"; }
+cmake --build "$build_dir" >"$work/log" 2>&1 || { cat "$work/log"; fail "the project does not build"; }
 if ! cmake --install "$build_dir" --prefix "$work/prefix" >"$work/log" 2>&1; then
   cat "$work/log"
-  fail "cmake --install (build everything first: the binary is installed too)"
+  fail "cmake --install"
 fi
 echo "package: installed $(find "$work/prefix" -type f | wc -l) files"
 
@@ -52,6 +52,9 @@ check_program "$work/by_pkg_config" "pkg-config"
 
 if [ -x "$work/prefix/bin/holdfast" ]; then
   "$work/prefix/bin/holdfast" --version | grep -q "$version" || fail "the installed binary does not say its version"
+  for text in share/man/man1/holdfast.1 share/bash-completion/completions/holdfast share/zsh/site-functions/_holdfast; do
+    [ -s "$work/prefix/$text" ] || fail "$text is not installed"
+  done
   echo "package: the installed binary runs"
 fi
 echo "package: ok"
