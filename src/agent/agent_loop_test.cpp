@@ -103,6 +103,18 @@ TEST(Agent, TellsTheModelAboutCallsItCannotExecuteAndRunsTheirSiblings) {
   EXPECT_EQ(f.journal.find("tool:lookup#1.3")->arguments, "{\"id\": ");
 }
 
+TEST(Agent, DoesNotRecordArgumentsThatAreTooDeepToBeReadBack) {
+  Fixture f = three_turns();
+  Json deep = 1;
+  for (int level = 0; level < f.limits.depth - 2; ++level) deep = Json::array({deep});
+  f.chain.replies = {calls({{"notify", {{"x", deep}}}, {"notify", Json::object()}}),
+                     answers("done")};
+  EXPECT_EQ(std::get<Json>(f.segment()), "done");
+  EXPECT_EQ(f.tools.called.size(), 1u);
+  EXPECT_NE(f.told("1.1").find("too deep"), std::string::npos);
+  EXPECT_TRUE(parse_json(f.journal.find("model#1")->result, f.limits.depth));
+}
+
 TEST(Agent, StopsAModelThatRepeatsAnUnknownTool) {
   Fixture f = three_turns();
   f.spec.max_iterations = 5;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -28,6 +29,16 @@ Usage parse_usage(const Json& json) {
   return usage;
 }
 
+/// Above the call's arguments stand the reply, its calls, the call.
+constexpr int kLevelsAbove = 4;
+
+bool is_too_deep(const Json& json, int levels) {
+  if (!json.is_structured()) return false;
+  return levels <= 0 || std::any_of(json.begin(), json.end(), [&](const Json& inner) {
+           return is_too_deep(inner, levels - 1);
+         });
+}
+
 std::string unknown_tool(const std::string& name, const AgentTerms& terms) {
   std::vector<std::string> names;
   for (const ToolTerms& tool : terms.tools) names.push_back(tool.name);
@@ -49,6 +60,13 @@ PlannedCall plan_call(const ToolCall& call, const AgentTerms& terms, const Limit
   // Models leave the arguments out where a tool takes none.
   if (planned.call.arguments.is_null()) planned.call.arguments = Json::object();
   planned.arguments = planned.call.arguments;
+  if (is_too_deep(planned.call.arguments, limits.depth - kLevelsAbove)) {
+    planned.call.arguments = Json::object();
+    planned.arguments = planned.call.arguments;
+    planned.call.bad_arguments = cut(dump_json(call.arguments), limits.error_bytes);
+    planned.problem = "the arguments are nested too deep; the tool was not called";
+    return planned;
+  }
   const ToolTerms* tool = terms.find(planned.call.name);
   if (!tool) {
     planned.problem = unknown_tool(planned.call.name, terms);

@@ -1,10 +1,7 @@
 #include "tool/command.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -22,95 +19,22 @@
 #include <utility>
 
 #include "base/guard.hpp"
+#include "tool/descriptors.hpp"
 #include "tool/guardian.hpp"
 
 namespace holdfast {
 namespace {
 
+using descriptors::Fd;
+using descriptors::make_control;
+using descriptors::make_input;
+using descriptors::make_pipe;
+using descriptors::NoResources;
+using descriptors::Pair;
 using guardian::Report;
 
 /// How long the guardian may be late before it is taken for stopped or killed.
 constexpr Duration kGuardianPatience = std::chrono::seconds(10);
-
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() { reset(); }
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  void reset() {
-    if (fd_ >= 0) close(std::exchange(fd_, -1));
-  }
-
- private:
-  int fd_ = -1;
-};
-
-/// Thrown inside this file only: a system call had no resources left.
-struct NoResources {
-  std::string call;
-  int error;
-};
-
-/// The guardian puts the tool's descriptors at 0 to 2; none of ours may be there already.
-Fd above_standard(const char* call, int fd) {
-  if (fd < 0) throw NoResources{call, errno};
-  Fd first(fd);
-  if (fd > 2) return first;
-  Fd moved(fcntl(fd, F_DUPFD_CLOEXEC, 3));
-  if (!moved.is_open()) throw NoResources{"fcntl", errno};
-  return moved;
-}
-
-struct Pair {
-  Fd ours;
-  Fd theirs;
-};
-
-Pair make_pipe() {
-  int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) throw NoResources{"pipe", errno};
-  Fd keep(fds[1]);
-  Pair pair;
-  pair.ours = above_standard("pipe", fds[0]);
-  const int write_end = fcntl(keep.get(), F_DUPFD_CLOEXEC, 3);
-  pair.theirs = above_standard("pipe", write_end);
-  fcntl(pair.ours.get(), F_SETFL, O_NONBLOCK);
-  return pair;
-}
-
-Pair make_control() {
-  int fds[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
-    throw NoResources{"socketpair", errno};
-  }
-  Fd keep(fds[1]);
-  Pair pair;
-  pair.ours = above_standard("socketpair", fds[0]);
-  const int other_end = fcntl(keep.get(), F_DUPFD_CLOEXEC, 3);
-  pair.theirs = above_standard("socketpair", other_end);
-  return pair;
-}
-
-/// A file in memory: a tool that does not read its input can neither block nor break its writer.
-Fd make_input(const std::string& text) {
-  Fd fd = above_standard("memfd_create", memfd_create("holdfast-input", MFD_CLOEXEC));
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t count = write(fd.get(), text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw NoResources{"write", errno};
-    done += static_cast<std::size_t>(count);
-  }
-  lseek(fd.get(), 0, SEEK_SET);
-  return fd;
-}
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> list;
@@ -149,14 +73,14 @@ std::pair<char*, std::size_t> command_line_area() {
 /// One started program and its guardian.
 class Call {
  public:
-  Call(const Command& command, Env& env) : command_(command), env_(env) {}
+  Call(const ToolCommand& command, Env& env) : command_(command), env_(env) {}
   ~Call() {
     // Only where an exception cut the call short: closing the socket makes the guardian kill.
     control_.reset();
     wait_for_guardian();
   }
 
-  CommandEnd run() {
+  ToolCommandEnd run() {
     if (!name_is_known()) return not_found();
     began_at_ = env_.store_now();
     start();
@@ -196,7 +120,7 @@ class Call {
     plan.control = control.theirs.get();
     plan.timeout_milliseconds = command_.timeout.count();
     plan.worker = getpid();
-    plan.watches_worker = !HOLDFAST_GUARD("tool_outlives_worker", false);
+    plan.watches_worker = !HOLDFAST_GUARD("tool_ends_with_worker", false);
     std::tie(plan.command_line, plan.command_line_bytes) = command_line_area();
 
     // No handler of this process may run in the copy of it.
@@ -224,9 +148,9 @@ class Call {
            !find_program(name, command_.folder, path_of(command_.environment)).empty();
   }
 
-  CommandEnd not_found() const {
-    CommandEnd end;
-    end.kind = CommandEnd::Kind::not_started;
+  ToolCommandEnd not_found() const {
+    ToolCommandEnd end;
+    end.kind = ToolCommandEnd::Kind::not_started;
     end.was_started = false;
     end.number = ENOENT;
     end.what = fmt::format("program '{}'", command_.arguments.front());
@@ -321,8 +245,8 @@ class Call {
     guardian_ = -1;
   }
 
-  CommandEnd end() {
-    CommandEnd end;
+  ToolCommandEnd end() {
+    ToolCommandEnd end;
     end.output = std::move(out_);
     end.output_bytes = out_bytes_;
     end.errors = std::move(err_);
@@ -332,20 +256,21 @@ class Call {
       return describe_not_started(std::move(end));
     }
     if (!report_) {
-      end.kind = guardian_gave_up_ ? CommandEnd::Kind::timed_out : CommandEnd::Kind::signalled;
+      end.kind =
+          guardian_gave_up_ ? ToolCommandEnd::Kind::timed_out : ToolCommandEnd::Kind::signalled;
       end.number = SIGKILL;
       return end;
     }
     switch (report_->cause) {
       case Report::Cause::deadline:
-        end.kind = CommandEnd::Kind::timed_out;
+        end.kind = ToolCommandEnd::Kind::timed_out;
         break;
       case Report::Cause::asked:
-        end.kind = CommandEnd::Kind::interrupted;
+        end.kind = ToolCommandEnd::Kind::interrupted;
         break;
       case Report::Cause::itself:
-        end.kind =
-            WIFEXITED(report_->status) ? CommandEnd::Kind::exited : CommandEnd::Kind::signalled;
+        end.kind = WIFEXITED(report_->status) ? ToolCommandEnd::Kind::exited
+                                              : ToolCommandEnd::Kind::signalled;
         end.number =
             WIFEXITED(report_->status) ? WEXITSTATUS(report_->status) : WTERMSIG(report_->status);
         break;
@@ -353,13 +278,13 @@ class Call {
     return end;
   }
 
-  CommandEnd describe_not_started(CommandEnd end) const {
+  ToolCommandEnd describe_not_started(ToolCommandEnd end) const {
     end.was_started = false;
-    end.kind = CommandEnd::Kind::not_started;
+    end.kind = ToolCommandEnd::Kind::not_started;
     end.number = not_started_->error;
     switch (not_started_->place) {
       case Report::Place::fork:
-        end.kind = CommandEnd::Kind::no_resources;
+        end.kind = ToolCommandEnd::Kind::no_resources;
         end.what = fmt::format("fork: {}", std::strerror(end.number));
         break;
       case Report::Place::folder:
@@ -369,7 +294,7 @@ class Call {
         end.what = fmt::format("program '{}'", command_.arguments.front());
         if (end.number == ENOMEM || end.number == EAGAIN || end.number == EMFILE ||
             end.number == ENFILE) {
-          end.kind = CommandEnd::Kind::no_resources;
+          end.kind = ToolCommandEnd::Kind::no_resources;
           end.what += fmt::format(": {}", std::strerror(end.number));
         }
         break;
@@ -377,7 +302,7 @@ class Call {
     return end;
   }
 
-  const Command& command_;
+  const ToolCommand& command_;
   Env& env_;
   pid_t guardian_ = -1;
   Fd control_;
@@ -404,21 +329,21 @@ bool can_execute(const std::string& file) {
 
 }  // namespace
 
-CommandEnd run_command(const Command& command, Env& env) {
-  CommandEnd end;
+ToolCommandEnd run_command(const ToolCommand& command, Env& env) {
+  ToolCommandEnd end;
   end.was_started = false;
   if (command.stop.stop_requested()) {
-    end.kind = CommandEnd::Kind::interrupted;
+    end.kind = ToolCommandEnd::Kind::interrupted;
     return end;
   }
   if (command.timeout <= Duration::zero()) {
-    end.kind = CommandEnd::Kind::timed_out;
+    end.kind = ToolCommandEnd::Kind::timed_out;
     return end;
   }
   try {
     return Call(command, env).run();
   } catch (const NoResources& missing) {
-    end.kind = CommandEnd::Kind::no_resources;
+    end.kind = ToolCommandEnd::Kind::no_resources;
     end.number = missing.error;
     end.what = fmt::format("{}: {}", missing.call, std::strerror(missing.error));
     return end;

@@ -11,7 +11,7 @@
 namespace holdfast {
 
 /// One start of a program.
-struct Command {
+struct ToolCommand {
   std::vector<std::string> arguments;    ///< the program first
   std::vector<std::string> environment;  ///< `NAME=value`, complete
   std::string folder;                    ///< empty: this process's
@@ -23,7 +23,7 @@ struct Command {
 };
 
 /// How a program ended.
-struct CommandEnd {
+struct ToolCommandEnd {
   enum class Kind {
     exited,       ///< `number` is its status
     signalled,    ///< `number` is the signal
@@ -49,7 +49,7 @@ struct CommandEnd {
 /// At the deadline and on a stop the program's group gets SIGTERM; what is left of the group 2 s
 /// later, and whatever left the group, gets SIGKILL. Children that a program leaves in its group
 /// are ended with it.
-CommandEnd run_command(const Command&, Env&);
+ToolCommandEnd run_command(const ToolCommand&, Env&);
 
 /// The file that `program` means: as it stands where it has a slash, else looked up in `path`
 /// (folders with colons between), both seen from `folder`. Empty: there is none that can be

@@ -13,15 +13,15 @@
 namespace holdfast {
 namespace {
 
-using Kind = CommandEnd::Kind;
+using Kind = ToolCommandEnd::Kind;
 
 TEST(Command, GivesInputAndTakesOutputAndStatus) {
   const TestFolder folder;
   folder.script("tool.sh", "cat; echo problem >&2; exit 3\n");
-  Command command = command_in(folder, "./tool.sh");
+  ToolCommand command = command_in(folder, "./tool.sh");
   command.input = "question";
 
-  const CommandEnd end = run_command(command, real_env());
+  const ToolCommandEnd end = run_command(command, real_env());
 
   EXPECT_EQ(end.kind, Kind::exited);
   EXPECT_EQ(end.number, 3);
@@ -34,7 +34,7 @@ TEST(Command, RunsInItsFolderAndSeesOnlyItsEnvironment) {
   folder.script("tool.sh", "pwd\n");
   EXPECT_EQ(run_command(command_in(folder, "./tool.sh"), real_env()).output, folder.path() + "\n");
 
-  Command env = command_in(folder, "env");
+  ToolCommand env = command_in(folder, "env");
   env.environment = {"PATH=/usr/bin:/bin", "COLOUR=blue"};
   EXPECT_EQ(run_command(env, real_env()).output, "PATH=/usr/bin:/bin\nCOLOUR=blue\n");
 }
@@ -45,7 +45,7 @@ TEST(Command, LeaksNoDescriptorIntoTheProgram) {
   const int held = open(folder.file("held").c_str(), O_RDONLY);  // inheritable on purpose
   folder.script("tool.sh", "ls /proc/self/fd | wc -l\n");
 
-  const CommandEnd end = run_command(command_in(folder, "./tool.sh"), real_env());
+  const ToolCommandEnd end = run_command(command_in(folder, "./tool.sh"), real_env());
   close(held);
 
   EXPECT_EQ(end.output, "4\n");  // 0, 1, 2 and the folder that ls reads
@@ -55,7 +55,7 @@ TEST(Command, StartsWithSignalsAsNewProcessesHaveThem) {
   const TestFolder folder;
   const auto before = std::signal(SIGPIPE, SIG_IGN);
   folder.script("tool.sh", "grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -d 'A-Za-z:\\t0\\n'\n");
-  const CommandEnd end = run_command(command_in(folder, "./tool.sh"), real_env());
+  const ToolCommandEnd end = run_command(command_in(folder, "./tool.sh"), real_env());
   std::signal(SIGPIPE, before);
   EXPECT_EQ(end.output, "");
 }
@@ -63,9 +63,9 @@ TEST(Command, StartsWithSignalsAsNewProcessesHaveThem) {
 TEST(Command, SurvivesAProgramThatDoesNotReadItsInput) {
   const TestFolder folder;
   folder.script("tool.sh", "exec <&-; echo done\n");
-  Command command = command_in(folder, "./tool.sh");
+  ToolCommand command = command_in(folder, "./tool.sh");
   command.input = std::string(4u << 20, 'x');
-  const CommandEnd end = run_command(command, real_env());
+  const ToolCommandEnd end = run_command(command, real_env());
   EXPECT_EQ(end.kind, Kind::exited);
   EXPECT_EQ(end.output, "done\n");
 }
@@ -75,11 +75,11 @@ TEST(Command, ReadsPastAFloodWithoutKeepingIt) {
   folder.script(
       "tool.sh",
       "head -c 50000000 /dev/zero >&2 & head -c 100000000 /dev/zero; wait; echo end >&2\n");
-  Command command = command_in(folder, "./tool.sh");
+  ToolCommand command = command_in(folder, "./tool.sh");
   command.output_limit = 1000;
   command.error_limit = 100;
 
-  const CommandEnd end = run_command(command, real_env());
+  const ToolCommandEnd end = run_command(command, real_env());
 
   EXPECT_EQ(end.kind, Kind::exited);
   EXPECT_EQ(end.output.size(), 1000u);
@@ -92,7 +92,7 @@ TEST(Command, ReadsPastAFloodWithoutKeepingIt) {
 TEST(Command, SaysWhatEndedIt) {
   const TestFolder folder;
   folder.script("tool.sh", "kill -SEGV $$\n");
-  const CommandEnd end = run_command(command_in(folder, "./tool.sh"), real_env());
+  const ToolCommandEnd end = run_command(command_in(folder, "./tool.sh"), real_env());
   EXPECT_EQ(end.kind, Kind::signalled);
   EXPECT_EQ(end.number, SIGSEGV);
 }
@@ -103,7 +103,7 @@ TEST(Command, SaysWhyItWasNotStarted) {
   folder.write("odd.sh", "#!/no/such/interpreter\n", 0755);
   folder.write("plain", "echo hi\n", 0755);
   const auto number = [&](const std::string& program) {
-    const CommandEnd end = run_command(command_in(folder, program), real_env());
+    const ToolCommandEnd end = run_command(command_in(folder, program), real_env());
     EXPECT_EQ(end.kind, Kind::not_started) << program;
     EXPECT_FALSE(end.was_started);
     EXPECT_EQ(end.what, "program '" + program + "'");
@@ -115,9 +115,9 @@ TEST(Command, SaysWhyItWasNotStarted) {
   EXPECT_EQ(number("./odd.sh"), ENOENT);
   EXPECT_EQ(number("./plain"), ENOEXEC);
 
-  Command elsewhere = command_in(folder, "env");
+  ToolCommand elsewhere = command_in(folder, "env");
   elsewhere.folder = folder.file("nowhere");
-  const CommandEnd end = run_command(elsewhere, real_env());
+  const ToolCommandEnd end = run_command(elsewhere, real_env());
   EXPECT_EQ(end.kind, Kind::not_started);
   EXPECT_EQ(end.number, ENOENT);
   EXPECT_EQ(end.what, "working folder '" + elsewhere.folder + "'");
@@ -126,7 +126,7 @@ TEST(Command, SaysWhyItWasNotStarted) {
 TEST(Command, NeverTakesABareNameFromItsFolder) {
   const TestFolder folder;
   folder.script("holdfast-local-tool", "echo wrong\n");
-  const CommandEnd end = run_command(command_in(folder, "holdfast-local-tool"), real_env());
+  const ToolCommandEnd end = run_command(command_in(folder, "holdfast-local-tool"), real_env());
   EXPECT_EQ(end.kind, Kind::not_started);
 }
 
@@ -136,10 +136,10 @@ TEST(Command, EndsAtItsDeadlineWithAllItsChildren) {
   folder.script("tool.sh", "exec 9>" + life.path() +
                                "\nsleep 1000 &\nsetsid sleep 1000 &\n(setsid sleep 1000 &)\n"
                                "echo ready >&9\nsleep 1000\n");
-  Command command = command_in(folder, "./tool.sh");
+  ToolCommand command = command_in(folder, "./tool.sh");
   command.timeout = std::chrono::milliseconds(300);
 
-  const CommandEnd end = run_command(command, real_env());
+  const ToolCommandEnd end = run_command(command, real_env());
 
   EXPECT_EQ(end.kind, Kind::timed_out);
   EXPECT_TRUE(life.wait_for_end());
@@ -151,11 +151,11 @@ TEST(Command, KillsWhatIgnoresTheDeadline) {
   folder.script("tool.sh", "exec 9>" + life.path() +
                                "\ntrap 'echo asked' TERM\n(trap '' TERM; sleep 1000) &\n"
                                "while :; do sleep 0.01; done\n");
-  Command command = command_in(folder, "./tool.sh");
+  ToolCommand command = command_in(folder, "./tool.sh");
   command.timeout = std::chrono::milliseconds(200);
 
   const StoreTime before = real_env().store_now();
-  const CommandEnd end = run_command(command, real_env());
+  const ToolCommandEnd end = run_command(command, real_env());
 
   EXPECT_EQ(end.kind, Kind::timed_out);
   EXPECT_TRUE(life.wait_for_end());
@@ -171,10 +171,10 @@ TEST(Command, LetsTheGroupFinishWhenItIsAsked) {
                 "while :; do sleep 0.01; done\n");
   // The shell in front dies at once, its child still cleans up.
   folder.script("tool.sh", "exec 9>" + life.path() + "\n./child.sh\n");
-  Command command = command_in(folder, "./tool.sh");
+  ToolCommand command = command_in(folder, "./tool.sh");
   std::stop_source stop;
   command.stop = stop.get_token();
-  CommandEnd end;
+  ToolCommandEnd end;
   const auto thread = real_env().spawn({"call"}, [&] { end = run_command(command, real_env()); });
   ASSERT_NE(life.wait_for_lines(1), "");
   stop.request_stop();
@@ -186,11 +186,11 @@ TEST(Command, LetsTheGroupFinishWhenItIsAsked) {
 TEST(Command, IsNotStartedOnceAStopIsAsked) {
   const TestFolder folder;
   folder.script("tool.sh", "echo ran > ran\n");
-  Command command = command_in(folder, "./tool.sh");
+  ToolCommand command = command_in(folder, "./tool.sh");
   std::stop_source stop;
   stop.request_stop();
   command.stop = stop.get_token();
-  const CommandEnd end = run_command(command, real_env());
+  const ToolCommandEnd end = run_command(command, real_env());
   EXPECT_EQ(end.kind, Kind::interrupted);
   EXPECT_FALSE(end.was_started);
   EXPECT_EQ(folder.read("ran"), "");
@@ -201,7 +201,7 @@ TEST(Command, EndsChildrenLeftInItsGroup) {
   LifeLine life(folder);
   folder.script("tool.sh", "exec 9>" + life.path() +
                                "\n(trap '' TERM HUP; sleep 1000) &\n(sleep 1000 &)\necho done\n");
-  const CommandEnd end = run_command(command_in(folder, "./tool.sh"), real_env());
+  const ToolCommandEnd end = run_command(command_in(folder, "./tool.sh"), real_env());
   EXPECT_EQ(end.kind, Kind::exited);
   EXPECT_EQ(end.output, "done\n");
   EXPECT_TRUE(life.wait_for_end());
@@ -214,7 +214,7 @@ TEST(Command, LeavesADaemonThatAnsweringToolsStart) {
                                "; exec sleep 1000' &\nread line <" + life.path() +
                                ".go\necho done\n");
   mkfifo((life.path() + ".go").c_str(), 0600);
-  CommandEnd end;
+  ToolCommandEnd end;
   const auto thread = real_env().spawn(
       {"call"}, [&] { end = run_command(command_in(folder, "./tool.sh"), real_env()); });
   const int daemon = std::atoi(life.wait_for_lines(1).c_str());
@@ -237,9 +237,9 @@ TEST(Command, RunsAHundredAtOnceAndLeavesNothingBehind) {
     std::vector<std::unique_ptr<Thread>> threads;
     for (int i = 0; i < 100; ++i) {
       threads.push_back(real_env().spawn({"call"}, [&, i] {
-        Command command = command_in(folder, "./tool.sh");
+        ToolCommand command = command_in(folder, "./tool.sh");
         command.input = std::to_string(i) + "\n";
-        const CommandEnd end = run_command(command, real_env());
+        const ToolCommandEnd end = run_command(command, real_env());
         if (end.kind == Kind::exited && end.number == 0 && end.output == command.input) ++right;
       }));
     }

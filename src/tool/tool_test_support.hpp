@@ -98,8 +98,8 @@ class LifeLine {
 };
 
 /// A script that is to be run in `folder`.
-inline Command command_in(const TestFolder& folder, const std::string& program) {
-  Command command;
+inline ToolCommand command_in(const TestFolder& folder, const std::string& program) {
+  ToolCommand command;
   command.arguments = {program};
   command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin"};
   command.folder = folder.path();

@@ -43,8 +43,7 @@ class CommandToolbox : public Toolbox {
     HOLDFAST_FAILPOINT("tool.before");
     ToolOutcome outcome =
         spec.function
-            ? ToolOutcome{limited_result(spec.function(arguments, context), limits_.result_bytes),
-                          false}
+            ? ToolOutcome{limited_result(spec.function(arguments, context), limits_), false}
             : call_command(spec, arguments, context);
     HOLDFAST_FAILPOINT("tool.after");
     return outcome;
@@ -60,9 +59,9 @@ class CommandToolbox : public Toolbox {
   }
 
  private:
-  Command command_for(const ToolSpec& spec, const std::vector<std::string>& program,
-                      const Json& input, const StepContext& context) const {
-    Command command;
+  ToolCommand command_for(const ToolSpec& spec, const std::vector<std::string>& program,
+                          const Json& input, const StepContext& context) const {
+    ToolCommand command;
     command.arguments = program;
     command.environment = tool_environment(spec, context);
     command.folder = spec.working_folder;
@@ -76,7 +75,8 @@ class CommandToolbox : public Toolbox {
 
   ToolOutcome call_command(const ToolSpec& spec, const Json& arguments,
                            const StepContext& context) const {
-    const CommandEnd end = run_command(command_for(spec, spec.command, arguments, context), env_);
+    const ToolCommandEnd end =
+        run_command(command_for(spec, spec.command, arguments, context), env_);
     return judge_call(spec, end, context, limits_);
   }
 
@@ -84,7 +84,7 @@ class CommandToolbox : public Toolbox {
                                const StepContext& context) const {
     if (spec.probe_command.empty()) return Unknown{"the tool has no probe"};
     const Json question = {{"idempotency_key", context.idempotency_key}, {"arguments", arguments}};
-    const CommandEnd end =
+    const ToolCommandEnd end =
         run_command(command_for(spec, spec.probe_command, question, context), env_);
     return judge_probe(spec, end, context, limits_, kProbeNotLanded);
   }

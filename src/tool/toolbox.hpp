@@ -9,8 +9,8 @@
 
 namespace holdfast {
 
-/// Command tools and functions. Arguments are checked by the caller. Throws RefusedError for specs
-/// that cannot work (both a command and a function, a schema that is none).
+/// ToolCommand tools and functions. Arguments are checked by the caller. Throws RefusedError for
+/// specs that cannot work (both a command and a function, a schema that is none).
 std::unique_ptr<Toolbox> make_toolbox(std::vector<ToolSpec>, Env&, const Limits&);
 
 /// Is its program there and executable?

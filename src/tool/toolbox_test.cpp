@@ -103,6 +103,22 @@ TEST_F(ToolboxTest, CutsALongResultWithANoteForTheModel) {
   EXPECT_NE(from_function.find("[cut:"), std::string::npos);
 }
 
+TEST_F(ToolboxTest, GivesResultsThatCanBeRecordedWithinTheLimits) {
+  limits_.result_bytes = 2000;
+  // Six bytes a character as JSON; long as JSON only; an error whose output is long; nested deep.
+  for (const char* body : {"head -c 1900 /dev/zero\n", "seq -s ',' 1 600 | sed 's/.*/[&]/'\n",
+                           "head -c 5000 /dev/zero; echo long >&2; exit 1\n",
+                           "printf '[%.0s' $(seq 63); printf ']%.0s' $(seq 63)\n"}) {
+    script(body);
+    const ToolOutcome outcome = call();
+    const std::string recorded =
+        dump_json({{"is_error", outcome.is_error}, {"result", outcome.result}});
+    EXPECT_LE(recorded.size(), limits_.result_bytes) << body;
+    EXPECT_TRUE(parse_json(recorded, limits_.depth)) << body;
+    EXPECT_NE(dump_json(outcome.result), "\"\"");
+  }
+}
+
 TEST_F(ToolboxTest, MakesAnErrorResultOfAStatus) {
   script("echo '{\"partial\": 1}'; echo reason >&2; exit 4\n");
   for (const Effect effect :
@@ -210,10 +226,10 @@ TEST_F(ToolboxTest, GivesTheToolExactlyItsEnvironment) {
   spec_.pass_env = {"TEST_TOKEN", "TEST_NOT_SET"};
   const std::string home = std::getenv("HOME") ? std::getenv("HOME") : "";
   const std::string expected =
-      (home.empty() ? "" : "HOME=" + home + "\n") +
       "HOLDFAST_IDEMPOTENCY_KEY=key-1\nHOLDFAST_RUN_ID=run-1\nHOLDFAST_STEP=tool:tool#1.1\n"
-      "HOLDFAST_TOOL=tool\nLANG=C\nPATH=" +
-      std::getenv("PATH") + "\nTEST_TOKEN=t0\nTRACKER=https://tracker.example\nTZ=UTC";
+      "HOLDFAST_TOOL=tool\n" +
+      (home.empty() ? "" : "HOME=" + home + "\n") + "LANG=C\nPATH=" + std::getenv("PATH") +
+      "\nTEST_TOKEN=t0\nTRACKER=https://tracker.example\nTZ=UTC";
   EXPECT_EQ(call().result, expected);
   for (const char* name : {"HOLDFAST_STORE", "TEST_TOKEN", "TEST_OTHER", "TZ"}) unsetenv(name);
 }
