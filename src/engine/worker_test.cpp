@@ -1,0 +1,269 @@
+#include "engine/engine_test_support.hpp"
+
+namespace holdfast::engine_test {
+namespace {
+
+class WorkerTest : public EngineTest {};
+
+TEST_F(WorkerTest, CompletesARun) {
+  handle("add", [](RunContext& run) { return Json(run.run().input.at("a").get<int>() + 1); });
+  const RunId id = enqueue("add", patient_policy(), {{"a", 1}});
+  work_off();
+  const Run run = get(id);
+  EXPECT_TRUE(run.status.is(Status::completed));
+  EXPECT_EQ(run.answer, Json(2));
+  EXPECT_FALSE(run.claimed_by.has_value());
+}
+
+TEST_F(WorkerTest, PicksUpWhatIsEnqueuedWhileItIsIdle) {
+  handle("task", [](RunContext&) { return Json("done"); });
+  const auto worker = work();
+  ASSERT_TRUE(eventually([&] { return store_.calls("claim") > 0; }));
+  const RunId id = enqueue("task");
+  EXPECT_TRUE(eventually([&] { return is(id, Status::completed); }));
+}
+
+TEST_F(WorkerTest, DrainsManyRunsAndThenEnds) {
+  handle("task", [](RunContext& run) { return run.step("s", [] { return Json(1); }); });
+  std::vector<RunId> ids;
+  for (int i = 0; i < 300; ++i) ids.push_back(enqueue("task"));
+  work(16, true)->join();
+  for (const RunId& id : ids) EXPECT_TRUE(is(id, Status::completed));
+}
+
+TEST_F(WorkerTest, ExecutesNoMoreAtATimeThanItsConcurrency) {
+  std::atomic<int> running = 0;
+  std::atomic<int> most = 0;
+  handle("task", [&](RunContext&) {
+    const int now = ++running;
+    int seen = most;
+    while (now > seen && !most.compare_exchange_weak(seen, now)) {
+    }
+    real_env().sleep_for(milliseconds(1), {});
+    --running;
+    return Json();
+  });
+  for (int i = 0; i < 60; ++i) enqueue("task");
+  work(3, true)->join();
+  EXPECT_LE(most, 3);
+}
+
+TEST_F(WorkerTest, LeavesADelayedRunAloneUntilItIsDue) {
+  options_.reaper_interval = milliseconds(10);
+  handle("task", [](RunContext&) { return Json(); });
+  NewRun run = new_run("task", hasty_policy(milliseconds(100)));
+  run.delay = milliseconds(400);
+  const WallTime due = env_.wall_now() + *run.delay;
+  const RunId id = enqueue(run);
+  const auto worker = work();
+  ASSERT_TRUE(eventually([&] { return is(id, Status::completed); }));
+  EXPECT_GE(get(id).started_at.value(), due);
+  EXPECT_EQ(count(id, EventKind::claimed), 1);
+  EXPECT_EQ(count(id, EventKind::reaped), 0);
+  EXPECT_EQ(get(id).requeue_count, 0);
+}
+
+TEST_F(WorkerTest, NeverClaimsACancelledRunInBackoff) {
+  std::atomic<int> executions = 0;
+  handle("task", [&](RunContext&) -> Json {
+    ++executions;
+    Failure failure;
+    failure.cls = FailureClass::server_error;
+    throw FailureError(failure);
+  });
+  Policy policy = patient_policy();
+  policy.backoff_base = milliseconds(200);
+  policy.backoff_cap = milliseconds(200);
+  const RunId id = enqueue("task", policy);
+  const auto worker = work();
+  ASSERT_TRUE(eventually([&] { return count(id, EventKind::requeued) == 1; }));
+  ASSERT_EQ(memory_->cancel(id, {"me", "", "op"}).answer, ChangeResult::Answer::applied);
+  const RunId marker = enqueue([&] {
+    NewRun run = new_run("task");
+    run.delay = milliseconds(500);
+    return run;
+  }());
+  ASSERT_TRUE(eventually([&] { return count(marker, EventKind::claimed) > 0; }));
+  EXPECT_EQ(count(id, EventKind::claimed), 1);
+  EXPECT_EQ(count(id, EventKind::cancelled), 1);
+  EXPECT_FALSE(get(id).available_at.has_value());
+}
+
+TEST_F(WorkerTest, ReportsItselfAndIsForgottenAtItsEnd) {
+  handle("task", [](RunContext&) { return Json(); });
+  auto worker = work(5);
+  ASSERT_TRUE(eventually([&] { return memory_->workers().size() == 1; }));
+  const WorkerRow row = memory_->workers().front();
+  EXPECT_EQ(row.id, worker->id());
+  EXPECT_EQ(row.slots, 5);
+  EXPECT_EQ(row.presence, "held");
+  worker->stop();
+  worker->join();
+  EXPECT_TRUE(memory_->workers().empty());
+}
+
+TEST_F(WorkerTest, TwoWorkersOfOneNameHaveTheirOwnIdentities) {
+  const auto first = work();
+  const auto second = work();
+  EXPECT_NE(first->id(), second->id());
+}
+
+TEST_F(WorkerTest, StopLetsTheStepFinishAndReleasesTheRun) {
+  Gate gate;
+  std::atomic<int> first = 0;
+  handle("task", [&](RunContext& run) {
+    run.step("first", [&] {
+      ++first;
+      gate.pass();
+      return Json("one");
+    });
+    return run.step("second", [] { return Json("two"); });
+  });
+  const RunId id = enqueue("task");
+  auto worker = work();
+  ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
+  worker->stop();
+  gate.open();
+  worker->join();
+  const Run released = get(id);
+  EXPECT_TRUE(released.status.is(Status::queued));
+  EXPECT_FALSE(released.claimed_by.has_value());
+  EXPECT_EQ(released.requeue_count, 0);
+  EXPECT_EQ(count(id, EventKind::released), 1);
+  work_off();
+  EXPECT_TRUE(is(id, Status::completed));
+  EXPECT_EQ(first, 1);
+}
+
+TEST_F(WorkerTest, AfterTheGraceWhatIsInFlightIsInterruptedAndReleased) {
+  Gate gate;
+  handle("task", [&](RunContext& run) {
+    return run.step("long", {}, [&](const StepContext& context) -> StepResult {
+      if (!gate.pass(context.stop)) throw std::runtime_error("interrupted");
+      return {Json("done"), std::nullopt};
+    });
+  });
+  const RunId id = enqueue("task");
+  auto worker = work(1, false, milliseconds(50));
+  ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
+  worker->stop();
+  worker->join();
+  EXPECT_TRUE(is(id, Status::queued));
+  EXPECT_EQ(get(id).requeue_count, 0);
+  gate.open();
+  work_off();
+  EXPECT_TRUE(is(id, Status::completed));
+}
+
+TEST_F(WorkerTest, AWriteInterruptedByTheStopIsNeverHandedOn) {
+  Gate gate;
+  handle("task", [&](RunContext& run) {
+    return run.step("pay", payment(), [&](const StepContext& context) -> StepResult {
+      gate.pass(context.stop);
+      throw std::runtime_error("killed");
+    });
+  });
+  const RunId id = enqueue("task");
+  auto worker = work();
+  ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
+  worker->stop_now();
+  worker->join();
+  const Run run = get(id);
+  EXPECT_TRUE(run.status.is(Status::failed));
+  EXPECT_TRUE(run.reason->is(Reason::not_retryable));
+  EXPECT_TRUE(run.is_fenced_unsafe());
+}
+
+TEST_F(WorkerTest, AStopBetweenClaimAndFirstStepReleasesAtOnce) {
+  std::atomic<int> steps = 0;
+  handle("task", [&](RunContext& run) {
+    return run.step("only", [&] {
+      ++steps;
+      return Json();
+    });
+  });
+  for (int round = 0; round < 20; ++round) {
+    const RunId id = enqueue("task");
+    store_.hold("claim");
+    auto worker = work();
+    ASSERT_TRUE(eventually([&] { return store_.calls("claim") > round; }));
+    worker->stop();
+    store_.let_go("claim");
+    worker->join();
+    EXPECT_FALSE(is(id, Status::running));
+    EXPECT_EQ(get(id).requeue_count, 0);
+  }
+  work_off();
+  EXPECT_EQ(memory_->stats().by_status["completed"], 20);
+}
+
+TEST_F(WorkerTest, StartedAndStoppedAHundredTimesUnderLoadLosesNothing) {
+  std::atomic<int> executed = 0;
+  handle("task", [&](RunContext& run) {
+    for (int i = 0; i < 3; ++i) {
+      run.step("s", [&] {
+        ++executed;
+        return Json();
+      });
+    }
+    return Json();
+  });
+  constexpr int kRuns = 400;
+  std::vector<RunId> ids;
+  for (int i = 0; i < kRuns; ++i) ids.push_back(enqueue("task"));
+  for (int round = 0; round < 100; ++round) {
+    auto worker = work(4);
+    if (round % 3 == 0) {
+      worker->stop_now();
+    } else if (round % 3 == 1) {
+      worker->stop();
+    }
+  }
+  work_off();
+  for (const RunId& id : ids) {
+    EXPECT_TRUE(is(id, Status::completed));
+    EXPECT_EQ(count(id, EventKind::step), 3);
+    EXPECT_EQ(get(id).requeue_count, 0);
+  }
+  EXPECT_TRUE(memory_->workers().empty());
+}
+
+TEST_F(WorkerTest, AStuckSlotIsReplacedAndShown) {
+  options_.heartbeat = milliseconds(50);
+  Gate gate;
+  handle("stuck", [&](RunContext& run) {
+    StepOptions options;
+    options.timeout = milliseconds(10);
+    return run.step("s", options, [&](const StepContext&) {
+      gate.pass();
+      return StepResult{Json("late"), std::nullopt};
+    });
+  });
+  handle("task", [](RunContext&) { return Json(); });
+  const RunId stuck = enqueue("stuck", hasty_policy(seconds(60)));
+  const auto worker = work(1);
+  ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
+  const RunId id = enqueue("task");
+  EXPECT_TRUE(eventually([&] {
+    const auto rows = memory_->workers();
+    return !rows.empty() && rows.front().stuck == 1;
+  }));
+  EXPECT_TRUE(eventually([&] { return is(id, Status::completed); }));
+  gate.open();
+  // Nobody reaped it: its late result is still the true owner's.
+  EXPECT_TRUE(eventually([&] { return is(stuck, Status::completed); }));
+  EXPECT_EQ(get(stuck).answer, Json("late"));
+}
+
+TEST_F(WorkerTest, GoesOnWhenTheStoreIsBack) {
+  handle("task", [](RunContext& run) { return run.step("s", [] { return Json(1); }); });
+  store_.set_down(true);
+  const auto worker = work();
+  const RunId id = enqueue("task");
+  ASSERT_TRUE(eventually([&] { return store_.faults() > 2; }));
+  store_.set_down(false);
+  EXPECT_TRUE(eventually([&] { return is(id, Status::completed); }));
+}
+
+}  // namespace
+}  // namespace holdfast::engine_test
