@@ -1,0 +1,317 @@
+#include "store/sqlite/sqlite_rows.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "core/run_codec.hpp"
+#include "store/sqlite/statements.hpp"
+
+namespace holdfast::sqlite {
+namespace {
+
+constexpr char kPurgedUpTo[] = "last_position";
+
+template <class T>
+std::optional<std::string> as_text(const std::optional<T>& value) {
+  if (!value) return std::nullopt;
+  return dump_json(encode(*value));
+}
+
+std::optional<std::string> as_text(const Json& value) {
+  if (value.is_null()) return std::nullopt;
+  return dump_json(value);
+}
+
+template <class E>
+std::optional<std::string> word_text(const std::optional<Word<E>>& word) {
+  if (!word) return std::nullopt;
+  return word->text();
+}
+
+Json parse_stored(std::string_view text) { return Json::parse(text, nullptr, false); }
+
+std::optional<WallTime> wait_deadline(const Run& run) {
+  return run.waiting_for ? run.waiting_for->deadline : std::nullopt;
+}
+
+/// Only what a step changes differs: the lease (not brought forward), what it used, its fence.
+bool is_step_only(const StoredRun& before, const Run& row) {
+  const Run& old = before.run;
+  const bool keeps_key =
+      row.lease_until
+          ? before.lease_key && row.lease_until->time_since_epoch().count() >= *before.lease_key
+          : !before.lease_key;
+  return keeps_key && row.status == old.status && row.claim == old.claim &&
+         row.claimed_by == old.claimed_by && row.reason == old.reason && row.origin == old.origin &&
+         row.available_at == old.available_at && row.started_at == old.started_at &&
+         row.finished_at == old.finished_at &&
+         row.lease_lost_by_presence == old.lease_lost_by_presence &&
+         row.failing_since == old.failing_since && row.requeue_count == old.requeue_count &&
+         row.max_requeues == old.max_requeues && row.reclaim_count == old.reclaim_count &&
+         row.redrive_count == old.redrive_count && row.has_policy == old.has_policy &&
+         row.policy == old.policy && row.error == old.error && row.waiting_for == old.waiting_for;
+}
+
+}  // namespace
+
+void SqliteRows::begin(const Now& now, bool is_dry) {
+  now_ = now;
+  is_dry_ = is_dry;
+  has_queued_ = false;
+  last_position_ = 0;
+  counts_.clear();
+}
+
+void SqliteRows::flush() {
+  for (const auto& [key, number] : counts_) {
+    if (number != 0) db_.run(kAddCount, key.first, key.second, number);
+  }
+  counts_.clear();
+}
+
+void SqliteRows::forget() { policies_.clear(); }
+
+std::optional<StoredRun> SqliteRows::load(const RunId& id, Parts parts) {
+  std::optional<StoredRun> stored;
+  {
+    auto cursor = db_.query(kLoad, id);
+    if (!cursor.next()) return std::nullopt;
+    stored = read_run(cursor);
+  }
+  if (parts == Parts::all) read_cold(*stored, true);
+  return stored;
+}
+
+StoredRun SqliteRows::read_run(const Cursor& at) {
+  StoredRun stored;
+  Run& run = stored.run;
+  int i = 0;
+  const auto maybe_word = [&]<class E>(std::optional<Word<E>>& word) {
+    if (!at.is_null(i)) word = Word<E>(at.text(i));
+    ++i;
+  };
+  stored.row = at.number(i++);
+  run.id = at.text(i++);
+  run.agent = at.text(i++);
+  run.queue = at.text(i++);
+  run.status = Word<Status>(at.text(i++));
+  maybe_word(run.reason);
+  run.origin = Word<Origin>(at.text(i++));
+  run.priority = at.small(i++);
+  run.created_at = at.wall(i++);
+  run.available_at = at.maybe_wall(i++);
+  run.started_at = at.maybe_wall(i++);
+  run.finished_at = at.maybe_wall(i++);
+  if (!at.is_null(i)) run.claimed_by = at.text(i);
+  ++i;
+  run.claim = at.number(i++);
+  if (!at.is_null(i)) {
+    run.lease_until = StoreTime(Duration(at.number(i)));
+    run.lease_expires_at = now_.wall + (*run.lease_until - now_.store);
+  }
+  ++i;
+  if (!at.is_null(i)) stored.lease_key = at.number(i);
+  ++i;
+  run.lease_lost_by_presence = at.small(i++) != 0;
+  run.failing_since = at.maybe_wall(i++);
+  run.requeue_count = at.small(i++);
+  run.max_requeues = at.small(i++);
+  run.reclaim_count = at.small(i++);
+  run.redrive_count = at.small(i++);
+  run.iterations = at.small(i++);
+  run.usage.prompt_tokens = at.number(i++);
+  run.usage.completion_tokens = at.number(i++);
+  run.usage.total_tokens = at.number(i++);
+  run.usage.cost_usd = at.real(i++);
+  run.has_policy = !at.is_null(i);
+  if (run.has_policy) run.policy = get_policy(at.number(i));
+  ++i;
+  if (!at.is_null(i)) run.error = decode_failure(parse_stored(at.view(i)));
+  ++i;
+  if (!at.is_null(i)) run.pending = decode_fence(parse_stored(at.view(i)));
+  ++i;
+  if (!at.is_null(i)) run.waiting_for = decode_wait(parse_stored(at.view(i)));
+  ++i;
+  run.last_sequence = at.number(i);
+  return stored;
+}
+
+void SqliteRows::read_cold(StoredRun& stored, bool with_definition) {
+  {
+    auto cursor = db_.query(kLoadData, stored.row);
+    if (cursor.next()) {
+      stored.run.input = parse_stored(cursor.view(0));
+      if (!cursor.is_null(1)) stored.run.answer = parse_stored(cursor.view(1));
+      if (with_definition && !cursor.is_null(2)) {
+        stored.run.definition = parse_stored(cursor.view(2));
+      }
+      if (!cursor.is_null(3)) stored.run.idempotency_key = cursor.text(3);
+    }
+  }
+  auto labels = db_.query(kLoadLabels, stored.row);
+  while (labels.next()) stored.run.labels.emplace(labels.text(0), labels.text(1));
+}
+
+std::optional<KeyOwner> SqliteRows::find_key(const std::string& idempotency_key) {
+  auto cursor = db_.query(kFindKey, idempotency_key);
+  if (!cursor.next()) return std::nullopt;
+  return KeyOwner{cursor.text(0), cursor.text(1)};
+}
+
+std::string SqliteRows::content_digest(const StoredRun& stored) {
+  auto cursor = db_.query(kContentDigest, stored.row);
+  return cursor.next() ? cursor.text(0) : "";
+}
+
+StoredRun SqliteRows::insert(const NewRun& wanted, Change& change) {
+  StoredRun stored;
+  stored.run = std::move(change.row);
+  const Run& run = stored.run;
+  stored.run.last_sequence = static_cast<std::int64_t>(change.events.size());
+  if (run.lease_until) stored.lease_key = run.lease_until->time_since_epoch().count();
+  db_.run(kInsert, run.id, run.agent, run.queue, run.status.text(), word_text(run.reason),
+          run.origin.text(), run.priority, run.created_at, run.available_at, run.started_at,
+          run.finished_at, run.claimed_by, run.claim, run.lease_until,
+          run.lease_lost_by_presence ? 1 : 0, run.failing_since, run.requeue_count,
+          run.max_requeues, run.reclaim_count, run.redrive_count, run.iterations,
+          run.usage.prompt_tokens, run.usage.completion_tokens, run.usage.total_tokens,
+          run.usage.cost_usd, policy_id(run), as_text(run.error), as_text(run.pending),
+          as_text(run.waiting_for), wait_deadline(run), run.last_sequence);
+  stored.row = db_.last_row();
+  db_.run(kInsertData, stored.row, dump_json(run.input), as_text(run.definition),
+          run.idempotency_key, wanted.content_digest);
+  for (const auto& [key, value] : run.labels) db_.run(kInsertLabel, stored.row, key, value);
+  stored.run.last_sequence = 0;
+  append(stored, change.events);
+  count(stored.run, 1);
+  if (run.status.is(Status::queued)) has_queued_ = true;
+  return stored;
+}
+
+void SqliteRows::save(StoredRun& stored, Change& change) {
+  Run row = std::move(change.row);
+  row.input = std::move(stored.run.input);
+  if (!change.answer_changed) row.answer = std::move(stored.run.answer);
+  if (!change.definition_changed) row.definition = std::move(stored.run.definition);
+  row.labels = std::move(stored.run.labels);
+  row.idempotency_key = std::move(stored.run.idempotency_key);
+  row.last_sequence = stored.run.last_sequence;
+  if (!is_dry_) {
+    StoredRun after{std::move(row), stored.row, stored.lease_key};
+    append(after, change.events);
+    row = std::move(after.run);
+    update(stored, row);
+    if (change.answer_changed)
+      db_.run(kUpdateAnswer, stored.row, as_text(row.answer.value_or(Json())));
+    if (change.definition_changed) db_.run(kUpdateDefinition, stored.row, as_text(row.definition));
+    if (stored.run.status != row.status || stored.run.reason != row.reason) {
+      count(stored.run, -1);
+      count(row, 1);
+    }
+    if (row.status.is(Status::queued)) has_queued_ = true;
+  }
+  stored.run = std::move(row);
+}
+
+void SqliteRows::update(StoredRun& stored, const Run& row) {
+  if (is_step_only(stored, row)) {
+    db_.run(kUpdateStep, stored.row, row.lease_until, row.iterations, row.usage.prompt_tokens,
+            row.usage.completion_tokens, row.usage.total_tokens, row.usage.cost_usd,
+            as_text(row.pending), row.last_sequence);
+    return;
+  }
+  stored.lease_key.reset();
+  if (row.lease_until) stored.lease_key = row.lease_until->time_since_epoch().count();
+  db_.run(kUpdate, stored.row, row.status.text(), word_text(row.reason), row.origin.text(),
+          row.available_at, row.started_at, row.finished_at, row.claimed_by, row.claim,
+          row.lease_until, stored.lease_key, row.lease_lost_by_presence ? 1 : 0, row.failing_since,
+          row.requeue_count, row.max_requeues, row.reclaim_count, row.redrive_count, row.iterations,
+          row.usage.prompt_tokens, row.usage.completion_tokens, row.usage.total_tokens,
+          row.usage.cost_usd, policy_id(row), as_text(row.error), as_text(row.pending),
+          as_text(row.waiting_for), wait_deadline(row), row.last_sequence);
+}
+
+void SqliteRows::append(StoredRun& stored, std::vector<NewEvent>& events) {
+  if (events.empty()) return;
+  if (last_position_ == 0) last_position_ = newest_position();
+  for (const NewEvent& event : events) {
+    db_.run(kInsertEvent, ++last_position_, stored.row, ++stored.run.last_sequence,
+            to_word(event.kind), now_.wall, event.claim, dump_json(event.payload));
+  }
+}
+
+/// Positions never go back, also where the newest events were purged: a cursor of `all_events`
+/// stands behind what it has seen.
+std::int64_t SqliteRows::newest_position() {
+  std::int64_t newest = 0;
+  if (auto cursor = db_.query(kLastPosition); cursor.next()) newest = cursor.number(0);
+  if (auto cursor = db_.query(kGetMeta, kPurgedUpTo); cursor.next()) {
+    newest = std::max<std::int64_t>(newest, std::stoll(cursor.text(0)));
+  }
+  return newest;
+}
+
+void SqliteRows::count(const Run& run, std::int64_t by) {
+  counts_[{run.status.text(), run.reason ? run.reason->text() : ""}] += by;
+}
+
+void SqliteRows::erase(const StoredRun& stored) {
+  if (last_position_ == 0) last_position_ = newest_position();
+  db_.run(kSetMeta, kPurgedUpTo, std::to_string(last_position_));
+  db_.run(kEraseEvents, stored.row);
+  db_.run(kEraseLabels, stored.row);
+  db_.run(kEraseData, stored.row);
+  db_.run(kEraseRun, stored.row);
+  count(stored.run, -1);
+}
+
+std::vector<Event> SqliteRows::journal(const StoredRun& stored, std::int64_t from_claim) {
+  std::vector<Event> events;
+  auto cursor = db_.query(kJournalBackwards, stored.row);
+  while (cursor.next() && cursor.number(3) >= from_claim) {
+    events.push_back(read_event(cursor, stored.run.id));
+  }
+  std::ranges::reverse(events);
+  return events;
+}
+
+Event SqliteRows::read_event(const Cursor& at, RunId run) {
+  return {std::move(run), at.number(0), Word<EventKind>(at.text(1)),
+          at.wall(2),     at.number(3), parse_stored(at.view(4))};
+}
+
+bool SqliteRows::has_operation(const StoredRun& stored, const std::string& operation) {
+  return db_.query(kHasOperation, stored.row, operation).next();
+}
+
+WallTime SqliteRows::last_event_at(const StoredRun& stored) {
+  auto cursor = db_.query(kLastEventAt, stored.row);
+  return cursor.next() ? cursor.wall(0) : stored.run.created_at;
+}
+
+std::optional<std::int64_t> SqliteRows::policy_id(const Run& run) {
+  if (!run.has_policy) return std::nullopt;
+  for (const auto& [id, policy] : policies_) {
+    if (policy == run.policy) return id;
+  }
+  const std::string json = dump_json(encode(run.policy));
+  std::int64_t id = 0;
+  if (auto cursor = db_.query(kFindPolicy, json); cursor.next()) id = cursor.number(0);
+  if (id == 0) {
+    db_.run(kInsertPolicy, json);
+    id = db_.last_row();
+  }
+  policies_.emplace(id, run.policy);
+  return id;
+}
+
+const Policy& SqliteRows::get_policy(std::int64_t id) {
+  if (const auto it = policies_.find(id); it != policies_.end()) return it->second;
+  Policy policy;
+  if (auto cursor = db_.query(kLoadPolicy, id); cursor.next()) {
+    policy = decode_policy(parse_stored(cursor.view(0)));
+  }
+  return policies_.emplace(id, policy).first->second;
+}
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "store/store.hpp"
+
+namespace holdfast::sqlite {
+
+/// A row of `workers` without its id and time; tolerant of keys that another build did not write.
+Json encode(const WorkerRow&);
+WorkerRow decode_worker(const Json&);
+
+}  // namespace holdfast::sqlite
