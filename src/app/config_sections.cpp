@@ -227,6 +227,9 @@ void read_tool(TableReader& table, const std::string& folder, ToolSpec& spec,
   check_schema(table, "input", spec.input_schema);
   spec.working_folder =
       std::filesystem::absolute(folder.empty() ? "." : folder).lexically_normal().string();
+  if (spec.working_folder.size() > 1 && spec.working_folder.ends_with('/')) {
+    spec.working_folder.pop_back();
+  }
   table.finish("use pass_env = [\"NAME_OF_A_VARIABLE\"]");
 }
 

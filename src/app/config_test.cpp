@@ -179,8 +179,7 @@ TEST(Config, ReadsAgentsAndTools) {
   EXPECT_EQ(o.tools[0].effect, Effect::read);
   EXPECT_EQ(o.tools[0].timeout, seconds(30));
   EXPECT_EQ(o.tools[0].parameters["required"], Json::array({"id"}));
-  EXPECT_EQ(o.tools[0].working_folder + "/",
-            (std::filesystem::current_path() / "").lexically_normal().string());
+  EXPECT_EQ(o.tools[0].working_folder, std::filesystem::current_path().string());
   const auto& create = o.tools[1];
   EXPECT_EQ(create.effect, Effect::non_idempotent_write);
   EXPECT_TRUE(create.approval);
@@ -230,7 +229,7 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
       {"[lease]\nduration = \"0s\"", "f.toml:2: lease.duration: expected a duration of at least"},
       {"lease = 3", "f.toml:1: lease: expected a table, found 3"},
       {"[lease]\nduration = \"60s\"\nheartbeat = \"30s\"",
-       "f.toml:3: lease.heartbeat: expected less than half of the lease (60s)"},
+       "f.toml:3: lease.heartbeat: expected less than half of the lease (1m)"},
       {"[lease]\nduration = \"9s\"\nmargin = \"4s\"", "f.toml:3: lease.margin: expected at most"},
       {"[lease]\nstrict_expiry = \"yes\"", "f.toml:2: lease.strict_expiry: expected true or false"},
       {"[retry]\nmax_requeues = -1",

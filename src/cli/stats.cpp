@@ -54,7 +54,8 @@ int show_stats(Invocation& call) {
   add("reasons", counts_line(part("by_reason")));
   add("due", fmt::format("{} (oldest {})", count_of(stats, "due"),
                          seconds_text(stats.value("oldest_due_seconds", Json()))));
-  for (const auto& [priority, age] : part("oldest_due_by_priority").items()) {
+  const auto by_priority = part("oldest_due_by_priority");
+  for (const auto& [priority, age] : by_priority.items()) {
     add("  priority " + safe_line(priority), "oldest " + seconds_text(age));
   }
   add("delayed", count_of(stats, "delayed"));
