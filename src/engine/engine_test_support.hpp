@@ -74,6 +74,8 @@ inline Policy hasty_policy(Duration lease = milliseconds(300)) {
 
 class EngineTest : public testing::Test {
  protected:
+  using Row = holdfast::Run;  // gtest has a Run of its own
+
   EngineTest() {
     options_.heartbeat = seconds(20);
     options_.reaper_interval = Duration(0);
@@ -120,7 +122,7 @@ class EngineTest : public testing::Test {
     return memory_->claim(request).runs.at(0);
   }
 
-  Run get(const RunId& id) { return memory_->find(id).value(); }
+  Row get(const RunId& id) { return memory_->find(id).value(); }
   bool is(const RunId& id, Status status) { return get(id).status.is(status); }
   std::vector<Event> events(const RunId& id) { return memory_->events(id, 0, 0); }
   int count(const RunId& id, EventKind kind) {
@@ -129,7 +131,7 @@ class EngineTest : public testing::Test {
     return number;
   }
   std::string error_of(const RunId& id) {
-    const Run run = get(id);
+    const Row run = get(id);
     return run.error ? run.error->message : "";
   }
 

@@ -9,7 +9,7 @@ TEST_F(WorkerTest, CompletesARun) {
   handle("add", [](RunContext& run) { return Json(run.run().input.at("a").get<int>() + 1); });
   const RunId id = enqueue("add", patient_policy(), {{"a", 1}});
   work_off();
-  const Run run = get(id);
+  const Row run = get(id);
   EXPECT_TRUE(run.status.is(Status::completed));
   EXPECT_EQ(run.answer, Json(2));
   EXPECT_FALSE(run.claimed_by.has_value());
@@ -125,7 +125,7 @@ TEST_F(WorkerTest, StopLetsTheStepFinishAndReleasesTheRun) {
   worker->stop();
   gate.open();
   worker->join();
-  const Run released = get(id);
+  const Row released = get(id);
   EXPECT_TRUE(released.status.is(Status::queued));
   EXPECT_FALSE(released.claimed_by.has_value());
   EXPECT_EQ(released.requeue_count, 0);
@@ -168,7 +168,7 @@ TEST_F(WorkerTest, AWriteInterruptedByTheStopIsNeverHandedOn) {
   ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
   worker->stop_now();
   worker->join();
-  const Run run = get(id);
+  const Row run = get(id);
   EXPECT_TRUE(run.status.is(Status::failed));
   EXPECT_TRUE(run.reason->is(Reason::not_retryable));
   EXPECT_TRUE(run.is_fenced_unsafe());

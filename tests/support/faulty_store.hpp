@@ -16,8 +16,9 @@
 namespace holdfast {
 
 enum class Fault {
-  before,  ///< nothing is written
-  after    ///< it is written, and the reply never comes
+  before,   ///< nothing is written
+  refused,  ///< nothing is written, and trying again makes no sense
+  after     ///< it is written, and the reply never comes
 };
 
 /// Decorates any store. Verbs are named as in Store. Any thread.
@@ -169,6 +170,7 @@ class FaultyStore final : public Store {
       if (fault) ++faults_;
     }
     if (fault == Fault::before) throw StoreError(verb + " failed on demand", false);
+    if (fault == Fault::refused) throw StoreError(verb + " was refused on demand", true);
     auto result = call();
     if (fault == Fault::after)
       throw StoreError("the reply of " + verb + " was lost on demand", false);

@@ -1,0 +1,127 @@
+#include "engine/engine_test_support.hpp"
+
+namespace holdfast::engine_test {
+namespace {
+
+class InlineTest : public EngineTest {
+ protected:
+  std::unique_ptr<InlineExecutor> executor() {
+    return make_inline_executor(env_, store_, handlers_, options_);
+  }
+  SegmentResult interactive(const std::string& agent, const Observer& observer = {},
+                            const std::stop_token& stop = {}) {
+    const auto executes = executor();
+    return executes->execute(memory_->start(new_run(agent), executes->id()), observer, stop);
+  }
+};
+
+TEST_F(InlineTest, ExecutesInteractivelyWithoutALease) {
+  handle("task", [&](RunContext& run) {
+    EXPECT_FALSE(memory_->find(run.run().id)->lease_until.has_value());
+    return run.step("s", [] { return Json("done"); });
+  });
+  const SegmentResult result = interactive("task");
+  EXPECT_EQ(result.outcome, Outcome::completed);
+  EXPECT_EQ(result.run.answer, Json("done"));
+  EXPECT_EQ(store_.calls("renew"), 0);
+}
+
+TEST_F(InlineTest, ShowsEachEventOnceAndInOrder) {
+  handle("task", [](RunContext& run) {
+    run.step("one", [] { return Json(1); });
+    run.step("two", [] { return Json(2); });
+    return Json();
+  });
+  std::vector<std::int64_t> seen;
+  const SegmentResult result =
+      interactive("task", [&](const Event& event) { seen.push_back(event.sequence); });
+  EXPECT_EQ(seen, (std::vector<std::int64_t>{2, 3, 4}));
+  EXPECT_EQ(result.run.last_sequence, 4);
+}
+
+TEST_F(InlineTest, AnInteractiveFailureIsSurfacedUnchanged) {
+  handle("task", [](RunContext&) -> Json {
+    Failure failure;
+    failure.cls = FailureClass::overloaded;
+    failure.message = "busy";
+    throw FailureError(failure);
+  });
+  const SegmentResult result = interactive("task");
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  EXPECT_TRUE(result.run.reason->is(Reason::provider_failed));
+  EXPECT_EQ(result.run.error->message, "busy");
+}
+
+TEST_F(InlineTest, WaitsForSleepsInProcess) {
+  handle("task", [](RunContext& run) {
+    run.sleep("nap", milliseconds(30));
+    return Json("awake");
+  });
+  const SegmentResult result = interactive("task");
+  EXPECT_EQ(result.outcome, Outcome::completed);
+  EXPECT_EQ(count(result.run.id, EventKind::slept), 1);
+}
+
+TEST_F(InlineTest, AStopCancelsAtTheNextBoundary) {
+  std::stop_source source;
+  std::atomic<bool> after = false;
+  handle("task", [&](RunContext& run) {
+    run.step("first", [&] {
+      source.request_stop();
+      return Json(1);
+    });
+    return run.step("second", [&] {
+      after = true;
+      return Json();
+    });
+  });
+  const SegmentResult result = interactive("task", {}, source.get_token());
+  EXPECT_EQ(result.outcome, Outcome::cancelled);
+  EXPECT_FALSE(after);
+  EXPECT_EQ(count(result.run.id, EventKind::step), 1);
+  EXPECT_FALSE(result.run.claimed_by.has_value());
+}
+
+TEST_F(InlineTest, AnInteractiveSuspensionThatCannotBeStoredNamesTheStore) {
+  handle("task", [](RunContext& run) { return run.ask_input("who", {}, "who?"); });
+  store_.fail("settle", Fault::refused);
+  const SegmentResult result = interactive("task");
+  EXPECT_EQ(result.outcome, Outcome::suspend_failed);
+  EXPECT_TRUE(result.run.reason->is(Reason::provider_failed));
+  EXPECT_NE(result.run.error->message.find("the store"), std::string::npos);
+}
+
+TEST_F(InlineTest, AChargedRequeueOfALeasedSegmentIsAvailableAtOnce) {
+  Policy policy = patient_policy();
+  policy.backoff_base = policy.backoff_cap = hours(1);
+  std::atomic<int> calls = 0;
+  handle("task", [&](RunContext&) -> Json {
+    Failure failure;
+    failure.cls = FailureClass::overloaded;
+    if (++calls == 1) throw FailureError(failure);
+    return Json("done");
+  });
+  const RunId id = enqueue("task", policy);
+  const auto executes = executor();
+  EXPECT_EQ(executes->execute(claim_as(executes->id(), id), {}, {}).outcome, Outcome::requeued);
+  EXPECT_LE(get(id).available_at.value(), env_.wall_now());
+  EXPECT_EQ(executes->execute(claim_as(executes->id(), id), {}, {}).outcome, Outcome::completed);
+}
+
+TEST_F(InlineTest, KeepsItsOwnLeaseAlive) {
+  options_.heartbeat = milliseconds(30);
+  handle("task", [&](RunContext& run) {
+    return run.step("long", [&] {
+      const int renewals = store_.calls("renew");
+      eventually([&] { return store_.calls("renew") > renewals + 15; });
+      return Json("done");
+    });
+  });
+  const RunId id = enqueue("task", hasty_policy(milliseconds(200)));
+  const auto executes = executor();
+  const Claimed claimed = claim_as(executes->id(), id);
+  EXPECT_EQ(executes->execute(claimed, {}, {}).outcome, Outcome::completed);
+}
+
+}  // namespace
+}  // namespace holdfast::engine_test
