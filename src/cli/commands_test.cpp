@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "cli/cli_test_support.hpp"
 #include "cli/command.hpp"
@@ -66,6 +68,13 @@ TEST(Help, ManualAndCompletionsKnowEveryCommandAndOption) {
     }
   }
   EXPECT_EQ(shell.run({"completion", "fish"}), 2);
+}
+
+TEST(Help, TheDocumentIsMadeFromTheSameTable) {
+  std::ifstream file(HOLDFAST_SOURCE_DIR "/docs/command-line.md");
+  const std::string document{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(document, render_markdown())
+      << "write it anew: holdfast man --markdown > docs/command-line.md";
 }
 
 TEST(Version, IsForPeopleAndPrograms) {

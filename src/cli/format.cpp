@@ -165,8 +165,11 @@ std::string event_text(const Event& event) {
     case EventKind::released:
     case EventKind::probed:
     case EventKind::resolved:
-    case EventKind::completed:
       return other_text(payload);
+    case EventKind::completed: {
+      const auto answer = text_at(payload, "answer");
+      return answer.empty() ? other_text(payload) : answer;
+    }
   }
   return other_text(payload);
 }

@@ -165,7 +165,10 @@ int purge_runs(Invocation& call) {
       for (const auto& [status, count] : report.by_status) total.by_status[status] += count;
       total.total += report.total;
       if (!call.out.json()) {
-        call.out.line(fmt::format("{} {}", safe_line(id), counts_text(report, request.dry_run)));
+        call.out.line(fmt::format(
+            "{} {}{}", safe_line(id),
+            report.by_status.empty() ? "" : safe_line(report.by_status.begin()->first) + ", ",
+            request.dry_run ? "would be purged" : "purged"));
       }
       return kDone;
     });

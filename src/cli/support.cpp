@@ -35,15 +35,19 @@ int for_each_id(Invocation& call, const std::function<int(const std::string& id)
   const auto note = [&](int code) {
     if (first == kDone) first = code;
   };
+  // Most messages name the run already.
+  const auto tell = [&](const std::string& id, const std::string& text) {
+    call.out.error(text.find(id) == text.npos ? fmt::format("{}: {}", id, text) : text);
+  };
   const auto& ids = call.args.operands();
   for (const auto& id : ids) {
     try {
       note(action(id));
     } catch (const RefusedError& error) {
-      call.out.error(fmt::format("{}: {}", id, error.what()));
+      tell(id, error.what());
       note(static_cast<int>(error.refusal()));
     } catch (const StoreError& error) {
-      call.out.error(fmt::format("{}: {}", id, error.what()));
+      tell(id, error.what());
       note(kFailed);
     }
   }
@@ -99,7 +103,7 @@ Json input_of(Invocation& call) {
   if (text) return clean_utf8(*text);
   const auto& limits = call.host.options().limits;
   if (has_json) return *call.args.find_json("--input-json", limits.depth);
-  return clean_utf8(read_text(*file, limits.request_bytes, "limits.request"));
+  return clean_utf8(read_text(*file, limits.request_bytes, "[limits] request"));
 }
 
 void print_run(Invocation& call, const Run& run, const std::string& text) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,13 +154,28 @@ std::string Folder::read(const std::string& name) const {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
+Signpost::Signpost(const Folder& folder, const std::string& name) {
+  const auto path = (folder.path() / name).string();
+  if (mkfifo(path.c_str(), 0600) != 0) throw std::runtime_error("mkfifo");
+  // Open for both, so that neither side ever waits for the other to open it.
+  fifo_ = open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+}
+
+Signpost::~Signpost() { close(fifo_); }
+
+bool Signpost::passed() {
+  pollfd fd{fifo_, POLLIN, 0};
+  char line[16];
+  return poll(&fd, 1, 60'000) == 1 && read(fifo_, line, sizeof line) > 0;
+}
+
 void Folder::write_agent(bool approval, const std::string& more) const {
   write("turns.json", R"([
     {"tool_calls": [{"name": "look", "arguments": {"id": "7"}}]},
     {"tool_calls": [{"name": "pay", "arguments": {"amount": 12}}]},
     {"reply": "paid"}])");
   write("look.sh", "#!/bin/sh\ncat > /dev/null\necho '{\"name\": \"Ada\"}'\n", true);
-  write("pay.sh", "#!/bin/sh\ncat >> payments\necho >> payments\necho '{\"ok\": true}'\n", true);
+  write("pay.sh", "#!/bin/sh\ncat >> payments\necho '{\"ok\": true}'\n", true);
   write("holdfast.toml", std::string(R"(
 [lease]
 duration = "5s"

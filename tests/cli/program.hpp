@@ -78,4 +78,18 @@ class Folder {
   fs::path path_;
 };
 
+/// A named pipe into which a tool writes a line when it gets there: `echo > NAME`.
+class Signpost {
+ public:
+  Signpost(const Folder&, const std::string& name);
+  ~Signpost();
+  Signpost(const Signpost&) = delete;
+  Signpost& operator=(const Signpost&) = delete;
+  /// Waits until it does; false when a minute passes before.
+  bool passed();
+
+ private:
+  int fifo_ = -1;
+};
+
 }  // namespace holdfast::cli_tests

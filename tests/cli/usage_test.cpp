@@ -91,7 +91,7 @@ TEST(Usage, ARequestOverTheLimitIsTwo) {
                            Call{{"enqueue", "pay", "--input-file", "/dev/zero"}}}) {
     const auto result = cli.run(call);
     EXPECT_EQ(result.status, 2);
-    EXPECT_NE(result.err.find("limits.request"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("[limits] request"), std::string::npos) << result.err;
   }
   EXPECT_EQ(cli({"list", "--json"}).json()["runs"], Json::array());
 }
