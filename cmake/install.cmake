@@ -54,5 +54,20 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/holdfast.pc.in ${PROJECT_BINARY_DIR}/
 install(FILES ${PROJECT_BINARY_DIR}/holdfast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 if(TARGET holdfast)
+  # From the same texts as --help: the binary writes them itself.
+  set(manual ${PROJECT_BINARY_DIR}/holdfast.1)
+  set(bash_completion ${PROJECT_BINARY_DIR}/completions/holdfast)
+  set(zsh_completion ${PROJECT_BINARY_DIR}/completions/_holdfast)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/completions)
+  add_custom_command(
+    OUTPUT ${manual} ${bash_completion} ${zsh_completion}
+    COMMAND holdfast man > ${manual}
+    COMMAND holdfast completion bash > ${bash_completion}
+    COMMAND holdfast completion zsh > ${zsh_completion}
+    DEPENDS holdfast VERBATIM)
+  add_custom_target(holdfast_texts ALL DEPENDS ${manual} ${bash_completion} ${zsh_completion})
   install(TARGETS holdfast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES ${manual} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${bash_completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${zsh_completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 endif()

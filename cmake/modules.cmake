@@ -1,5 +1,10 @@
 # One static library per module, made of every .cpp in its folder; the *_test.cpp beside them become one test program
 # per module (NAME_test). Folders below a module belong to it.
+# Sources are compiled a dozen at a time (unity build): most of a file's cost is its headers. Names in the anonymous
+# namespaces of one module are therefore unique in that module.
+set(CMAKE_UNITY_BUILD ON)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
+
 if(HOLDFAST_TESTS)
   find_package(GTest REQUIRED)
   find_library(RAPIDCHECK rapidcheck REQUIRED)

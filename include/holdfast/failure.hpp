@@ -45,6 +45,15 @@ struct Failure {
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 
+/// A failure with these three and nothing else.
+inline Failure make_failure(FailureClass cls, std::string code, std::string message) {
+  Failure failure;
+  failure.cls = cls;
+  failure.code = std::move(code);
+  failure.message = std::move(message);
+  return failure;
+}
+
 /// Thrown by steps, tools and providers: a failure of the work, as opposed to a bug or a store that
 /// is down.
 class FailureError : public std::exception {

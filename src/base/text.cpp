@@ -139,4 +139,23 @@ std::optional<std::string> did_you_mean(std::string_view word,
   return best;
 }
 
+const Json* find_member(const Json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
+std::string text_member(const Json& object, const char* key) {
+  const Json* found = find_member(object, key);
+  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
 }  // namespace holdfast

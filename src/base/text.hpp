@@ -36,6 +36,15 @@ std::optional<Json> parse_json(std::string_view text, int max_depth = 64,
 /// Compact text of a value; never throws (invalid UTF-8 is replaced).
 std::string dump_json(const Json&);
 
+/// The member of an object; null where there is none, or where the value is no object.
+const Json* find_member(const Json& object, const char* key);
+
+/// The text of a member; empty where there is none, or where it is no string.
+std::string text_member(const Json& object, const char* key);
+
+/// ASCII letters in lower case.
+std::string lower_case(std::string_view text);
+
 /// Lower-case hex of SHA-256.
 std::string sha256_hex(std::string_view bytes);
 

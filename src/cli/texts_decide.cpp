@@ -6,13 +6,13 @@
 namespace holdfast {
 namespace {
 
-const OptionText kAs = {"--as", "NAME", "who decides (default: the login name)"};
+const OptionText kDecider = {"--as", "NAME", "who decides (default: the login name)"};
 
 std::vector<OptionText> decision_options(std::vector<OptionText> first) {
   first.insert(first.end(),
                {{"--turn", "DIGEST", "decide on this turn (default: the one that is pending now)"},
                 {"--note", "TEXT", "a remark, kept with the decision"},
-                kAs,
+                kDecider,
                 {"--queue", "", "let workers continue the run"},
                 {"--inline", "", "continue the run here, under a lease"}});
   return first;
@@ -67,7 +67,7 @@ std::vector<CommandText> decide_commands() {
         {"--result", "JSON", "with --landed: what it returned (default null)"},
         {"--step", "KEY", "the step meant (default: the one that is pending now)"},
         {"--force", "", "accept not landed before the step's deadline"},
-        kAs},
+        kDecider},
        {{"holdfast resolve 0198c1f2-7d30-7000-8000-3b6f5a2c9e10 --landed --result "
          "'{\"ticket\": 4711}'",
          "it happened, and this is its result"},

@@ -6,7 +6,7 @@
 namespace holdfast {
 namespace {
 
-const OptionText kAs = {"--as", "NAME", "who does it (default: the login name)"};
+const OptionText kOperator = {"--as", "NAME", "who does it (default: the login name)"};
 const OptionText kDryRun = {"--dry-run", "", "only say what would be done"};
 constexpr const char* kFailureReasons =
     "max_iterations policy_denied approval_denied provider_failed context_truncated "
@@ -22,7 +22,7 @@ std::vector<CommandText> operate_commands() {
        {"ID", 1, kMany},
        "Cancels runs, at once and whatever they do. A second cancel changes nothing and succeeds; "
        "a run that ended otherwise is refused (exit 4).",
-       {kAs},
+       {kOperator},
        {{"holdfast cancel 0198c1f2-7d30-7000-8000-3b6f5a2c9e10", "stop a run"}},
        cancel_runs},
       {"redrive",
@@ -39,7 +39,7 @@ std::vector<CommandText> operate_commands() {
         {"--limit", "N", "at most so many"},
         {"--all", "", "every failed run"},
         kDryRun,
-        kAs},
+        kOperator},
        {{"holdfast redrive 0198c1f2-7d30-7000-8000-3b6f5a2c9e10", "one run"},
         {"holdfast redrive --reason retries_exhausted --agent triage --dry-run",
          "see what an outage left behind"}},
@@ -49,7 +49,7 @@ std::vector<CommandText> operate_commands() {
        "give an interactive run whose process is gone to the workers",
        {"ID", 1, 1},
        "Gives an interactive run to the workers. Its process must be gone; --force does not ask.",
-       {{"--force", "", "also when its process is not known to be gone"}, kAs},
+       {{"--force", "", "also when its process is not known to be gone"}, kOperator},
        {{"holdfast handover 0198c1f2-7d30-7000-8000-3b6f5a2c9e10", "let workers finish it"}},
        hand_over_run},
       {"wake",
@@ -57,7 +57,7 @@ std::vector<CommandText> operate_commands() {
        "make a delayed run available now",
        {"ID", 1, 1},
        "Makes a queued run that is delayed or backing off available now.",
-       {kAs},
+       {kOperator},
        {{"holdfast wake 0198c1f2-7d30-7000-8000-3b6f5a2c9e10", "do not wait any longer"}},
        wake_run},
       {"reap",

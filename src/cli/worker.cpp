@@ -28,7 +28,7 @@ WorkerSettings settings_of(Invocation& call) {
   return settings;
 }
 
-void need_agents(Invocation& call) {
+void need_served_agents(Invocation& call) {
   if (!call.host.options().agents.empty()) return;
   const auto file = call.host.config_file();
   throw RefusedError(
@@ -90,7 +90,7 @@ class Stopping {
 
 int run_worker(Invocation& call) {
   const auto settings = settings_of(call);
-  need_agents(call);
+  need_served_agents(call);
   auto& runtime = call.host.runtime();
   Stopping stopping(call);
   const auto worker = runtime.start_worker(settings);

@@ -15,14 +15,14 @@ namespace {
 
 using enum FailureClass;
 
-struct Word {
+struct StatusWord {
   FailureClass cls;
   std::string text;
 };
 
-std::optional<Word> first_word(const std::vector<std::string>& words) {
+std::optional<StatusWord> first_word(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
-    if (auto cls = class_of_word(word)) return Word{*cls, word};
+    if (auto cls = class_of_word(word)) return StatusWord{*cls, word};
   }
   return std::nullopt;
 }
@@ -116,12 +116,12 @@ FailureClass class_of_transport(const std::string& kind, TransportPhase phase) {
   return class_of_phase(phase).value_or(unknown);
 }
 
-struct Decision {
+struct Judgement {
   FailureClass cls = unknown;
   std::string word;  ///< the code or type that decided, if one did
 };
 
-Decision decide_class(const Evidence& evidence, const ErrorBody& body) {
+Judgement decide_class(const Evidence& evidence, const ErrorBody& body) {
   const int status = evidence.status.value_or(0);
   const bool is_success = status >= 200 && status < 300;
   // A broken transfer of an error page is still that error; of an answer it is no answer.
@@ -134,8 +134,8 @@ Decision decide_class(const Evidence& evidence, const ErrorBody& body) {
     effective = *body.status;
   }
 
-  std::optional<Word> word = first_word(body.codes);
-  std::optional<Word> type = first_word(body.types);
+  std::optional<StatusWord> word = first_word(body.codes);
+  std::optional<StatusWord> type = first_word(body.types);
   // A rate word beside a word for money: it is the money.
   if (!word || (word->cls == rate_limit && type && type->cls == quota_exhausted)) {
     if (type) word = type;
@@ -169,7 +169,7 @@ std::string clean_code(std::string_view word) {
 }
 
 /// Whatever decided; else the first word that there is; else the status; else what broke.
-std::string code_of(const Evidence& evidence, const ErrorBody& body, const Decision& decision) {
+std::string code_of(const Evidence& evidence, const ErrorBody& body, const Judgement& decision) {
   std::string code = clean_code(decision.word);
   for (const auto* words : {&body.codes, &body.types}) {
     if (code.empty() && !words->empty()) code = clean_code(words->front());
@@ -221,7 +221,7 @@ Failure classify(const Evidence& evidence) {
     body.codes.insert(body.codes.begin(), header->second.substr(0, header->second.find(':')));
   }
 
-  const Decision decision = decide_class(evidence, body);
+  const Judgement decision = decide_class(evidence, body);
   Failure failure;
   failure.cls = decision.cls;
   failure.code = code_of(evidence, body, decision);

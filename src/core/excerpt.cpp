@@ -16,13 +16,6 @@ bool is_token_char(char c) {
          c == '/' || c == '=' || c == '~';
 }
 
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 /// Keys by how their makers mark them.
 bool looks_like_key(std::string_view token) {
   for (std::string_view mark : {"sk-", "sk_", "pk-", "rk-", "gsk_", "xai-", "hf_", "ghp_", "AIza",

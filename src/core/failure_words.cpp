@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 
+#include "base/text.hpp"
+
 namespace holdfast {
 namespace {
 
@@ -158,13 +160,6 @@ std::optional<FailureClass> find_rule(const std::array<WordRule, N>& rules,
 }
 
 }  // namespace
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 std::string squeeze(std::string_view word) {
   std::string out;

@@ -28,9 +28,6 @@ std::optional<FailureClass> class_of_vague_word(std::string_view word);
 /// echo the prompt. `status` is 0 where none is known.
 std::optional<FailureClass> class_of_text(const std::string& message, int status);
 
-/// ASCII lower case.
-std::string lower_case(std::string_view text);
-
 bool has_any(std::string_view text, std::initializer_list<std::string_view> phrases);
 
 }  // namespace holdfast

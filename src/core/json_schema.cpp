@@ -20,11 +20,6 @@ constexpr int kMaxDepth = kMaxSchemaDepth;
 constexpr int kMaxEvaluations = 200000;
 constexpr std::size_t kMaxErrors = 20;
 
-const Json* find(const Json& object, const char* key) {
-  auto found = object.find(key);
-  return found == object.end() ? nullptr : &*found;
-}
-
 bool is_of_type(const Json& value, std::string_view type) {
   if (type == "null") return value.is_null();
   if (type == "boolean") return value.is_boolean();
@@ -61,7 +56,7 @@ class Evaluation {
       return;
     }
     if (!schema.is_object()) return;
-    if (const Json* ref = find(schema, "$ref"); ref != nullptr && ref->is_string()) {
+    if (const Json* ref = find_member(schema, "$ref"); ref != nullptr && ref->is_string()) {
       const Json* target = find_local_reference(root_, ref->get_ref<const std::string&>());
       if (target == nullptr) {
         add(errors, place, "the schema's reference " + shown(*ref) + " leads nowhere");
@@ -92,7 +87,7 @@ class Evaluation {
 
   static void check_any(const Json& schema, const Json& value, const std::string& place,
                         Errors* errors) {
-    if (const Json* type = find(schema, "type")) {
+    if (const Json* type = find_member(schema, "type")) {
       bool ok = false;
       if (type->is_string()) ok = is_of_type(value, type->get_ref<const std::string&>());
       if (type->is_array()) {
@@ -102,19 +97,19 @@ class Evaluation {
       }
       if (!ok) add(errors, place, "must be of type " + shown(*type) + ", not " + shown(value));
     }
-    if (const Json* values = find(schema, "enum"); values != nullptr && values->is_array()) {
+    if (const Json* values = find_member(schema, "enum"); values != nullptr && values->is_array()) {
       if (std::find(values->begin(), values->end(), value) == values->end()) {
         add(errors, place,
             "must be one of " + cut(dump_json(*values), 240) + ", not " + shown(value));
       }
     }
-    if (const Json* fixed = find(schema, "const"); fixed != nullptr && *fixed != value) {
+    if (const Json* fixed = find_member(schema, "const"); fixed != nullptr && *fixed != value) {
       add(errors, place, "must be " + shown(*fixed) + ", not " + shown(value));
     }
   }
 
   static const Json* bound(const Json& schema, const char* key) {
-    const Json* found = find(schema, key);
+    const Json* found = find_member(schema, key);
     return found != nullptr && found->is_number() ? found : nullptr;
   }
 
@@ -157,7 +152,8 @@ class Evaluation {
                     Errors* errors) {
     check_count(schema, "minLength", "maxLength", count_characters(text), " characters", place,
                 errors);
-    if (const Json* pattern = find(schema, "pattern"); pattern != nullptr && pattern->is_string()) {
+    if (const Json* pattern = find_member(schema, "pattern");
+        pattern != nullptr && pattern->is_string()) {
       const auto& source = pattern->get_ref<const std::string&>();
       switch (patterns_.match(source, text)) {
         case PatternMatch::yes:
@@ -179,21 +175,22 @@ class Evaluation {
                    Errors* errors) {
     check_count(schema, "minItems", "maxItems", value.size(), " items", place, errors);
     std::size_t first = 0;
-    if (const Json* prefix = find(schema, "prefixItems"); prefix != nullptr && prefix->is_array()) {
+    if (const Json* prefix = find_member(schema, "prefixItems");
+        prefix != nullptr && prefix->is_array()) {
       first = std::min(prefix->size(), value.size());
       for (std::size_t i = 0; i < first; ++i) {
         check((*prefix)[i], value[i], place + "/" + std::to_string(i), depth + 1, errors);
       }
     }
-    if (const Json* items = find(schema, "items")) {
+    if (const Json* items = find_member(schema, "items")) {
       for (std::size_t i = first; i < value.size() && errors->size() < kMaxErrors; ++i) {
         check(*items, value[i], place + "/" + std::to_string(i), depth + 1, errors);
       }
     }
-    if (const Json* contains = find(schema, "contains")) {
+    if (const Json* contains = find_member(schema, "contains")) {
       check_contains(schema, *contains, value, place, depth, errors);
     }
-    const Json* unique = find(schema, "uniqueItems");
+    const Json* unique = find_member(schema, "uniqueItems");
     if (unique != nullptr && unique->is_boolean() && unique->get<bool>()) {
       std::vector<const Json*> sorted;
       for (const Json& item : value) sorted.push_back(&item);
@@ -225,13 +222,13 @@ class Evaluation {
                     Errors* errors) {
     check_count(schema, "minProperties", "maxProperties", value.size(), " properties", place,
                 errors);
-    check_required(find(schema, "required"), value, place, errors);
-    const Json* declared = find(schema, "properties");
+    check_required(find_member(schema, "required"), value, place, errors);
+    const Json* declared = find_member(schema, "properties");
     if (declared != nullptr && !declared->is_object()) declared = nullptr;
-    const Json* by_pattern = find(schema, "patternProperties");
+    const Json* by_pattern = find_member(schema, "patternProperties");
     if (by_pattern != nullptr && !by_pattern->is_object()) by_pattern = nullptr;
-    const Json* others = find(schema, "additionalProperties");
-    const Json* names = find(schema, "propertyNames");
+    const Json* others = find_member(schema, "additionalProperties");
+    const Json* names = find_member(schema, "propertyNames");
     for (const auto& [key, item] : value.items()) {
       if (errors->size() >= kMaxErrors) return;
       const std::string inner = place + "/" + escape_pointer(key);
@@ -281,13 +278,13 @@ class Evaluation {
 
   void check_dependent(const Json& schema, const Json& value, const std::string& place, int depth,
                        Errors* errors) {
-    if (const Json* dependent = find(schema, "dependentRequired");
+    if (const Json* dependent = find_member(schema, "dependentRequired");
         dependent != nullptr && dependent->is_object()) {
       for (const auto& [key, names] : dependent->items()) {
         if (value.contains(key)) check_required(&names, value, place, errors);
       }
     }
-    if (const Json* dependent = find(schema, "dependentSchemas");
+    if (const Json* dependent = find_member(schema, "dependentSchemas");
         dependent != nullptr && dependent->is_object()) {
       for (const auto& [key, rule] : dependent->items()) {
         if (value.contains(key)) check(rule, value, place, depth + 1, errors);
@@ -297,11 +294,11 @@ class Evaluation {
 
   void check_combined(const Json& schema, const Json& value, const std::string& place, int depth,
                       Errors* errors) {
-    if (const Json* all = find(schema, "allOf"); all != nullptr && all->is_array()) {
+    if (const Json* all = find_member(schema, "allOf"); all != nullptr && all->is_array()) {
       for (const Json& one : *all) check(one, value, place, depth + 1, errors);
     }
     for (const char* key : {"anyOf", "oneOf"}) {
-      const Json* choices = find(schema, key);
+      const Json* choices = find_member(schema, key);
       if (choices == nullptr || !choices->is_array()) continue;
       const auto count = std::count_if(choices->begin(), choices->end(), [&](const Json& one) {
         return fits(one, value, place, depth);
@@ -311,12 +308,14 @@ class Evaluation {
         add(errors, place, "meets more than one of the schema's `oneOf`");
       }
     }
-    if (const Json* no = find(schema, "not"); no != nullptr && fits(*no, value, place, depth)) {
+    if (const Json* no = find_member(schema, "not");
+        no != nullptr && fits(*no, value, place, depth)) {
       add(errors, place, "must not meet the schema's `not`");
     }
-    if (const Json* condition = find(schema, "if")) {
+    if (const Json* condition = find_member(schema, "if")) {
       const char* branch = fits(*condition, value, place, depth) ? "then" : "else";
-      if (const Json* rule = find(schema, branch)) check(*rule, value, place, depth + 1, errors);
+      if (const Json* rule = find_member(schema, branch))
+        check(*rule, value, place, depth + 1, errors);
     }
   }
 

@@ -15,7 +15,7 @@ namespace holdfast {
 namespace {
 
 constexpr std::size_t kMaxPatternBytes = 1024;
-constexpr std::size_t kMaxTextBytes = 64 * 1024;
+constexpr std::size_t kMaxSubjectBytes = 64 * 1024;
 constexpr std::size_t kMaxStates = 2000;
 
 /// A rough, generous count of what repetitions expand to: `(…){1000}` nests, `x{1000}` does not.
@@ -66,7 +66,7 @@ PatternMatch PatternCache::match(const std::string& pattern, const std::string& 
   auto [entry, is_new] = compiled_.try_emplace(pattern);
   if (is_new) entry->second = compile(pattern);
   if (entry->second == nullptr) return PatternMatch::bad_pattern;
-  if (text.size() > kMaxTextBytes) return PatternMatch::too_long;
+  if (text.size() > kMaxSubjectBytes) return PatternMatch::too_long;
   try {
     return std::regex_search(text, entry->second->regex) ? PatternMatch::yes : PatternMatch::no;
   } catch (const std::regex_error&) {

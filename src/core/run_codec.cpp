@@ -2,37 +2,33 @@
 
 #include <string>
 
+#include "base/text.hpp"
+
 namespace holdfast {
 namespace {
 
-const Json* find(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto it = object.find(key);
-  return it == object.end() ? nullptr : &*it;
-}
-
 void read(const Json& object, const char* key, bool& value) {
-  const Json* found = find(object, key);
+  const Json* found = find_member(object, key);
   if (found != nullptr && found->is_boolean()) value = found->get<bool>();
 }
 void read(const Json& object, const char* key, std::int64_t& value) {
-  const Json* found = find(object, key);
+  const Json* found = find_member(object, key);
   if (found != nullptr && found->is_number_integer()) value = found->get<std::int64_t>();
 }
 void read(const Json& object, const char* key, int& value) {
-  const Json* found = find(object, key);
+  const Json* found = find_member(object, key);
   if (found != nullptr && found->is_number_integer()) value = found->get<int>();
 }
 void read(const Json& object, const char* key, double& value) {
-  const Json* found = find(object, key);
+  const Json* found = find_member(object, key);
   if (found != nullptr && found->is_number()) value = found->get<double>();
 }
 void read(const Json& object, const char* key, std::string& value) {
-  const Json* found = find(object, key);
+  const Json* found = find_member(object, key);
   if (found != nullptr && found->is_string()) value = found->get<std::string>();
 }
 void read(const Json& object, const char* key, Json& value) {
-  if (const Json* found = find(object, key)) value = *found;
+  if (const Json* found = find_member(object, key)) value = *found;
 }
 void read(const Json& object, const char* key, Duration& value) {
   std::int64_t count = value.count();
@@ -47,7 +43,7 @@ void read(const Json& object, const char* key, std::chrono::time_point<Clock, Du
 }
 template <class T>
 void read(const Json& object, const char* key, std::optional<T>& value) {
-  const Json* found = find(object, key);
+  const Json* found = find_member(object, key);
   if (found == nullptr || found->is_null()) return;
   T held{};
   read(object, key, held);
@@ -57,7 +53,7 @@ void read(const Json& object, const char* key, std::optional<T>& value) {
 /// The value of the word at `key`; `otherwise` for words that this build does not know.
 template <class E>
 void read_word(const Json& object, const char* key, E& value, E otherwise) {
-  const Json* found = find(object, key);
+  const Json* found = find_member(object, key);
   if (found == nullptr || !found->is_string()) return;
   value = parse_word<E>(found->get_ref<const std::string&>()).value_or(otherwise);
 }
@@ -192,7 +188,7 @@ Wait decode_wait(const Json& json) {
   Wait wait;
   read_word(json, "kind", wait.kind, WaitKind::approval);
   read(json, "turn", wait.turn);
-  if (const Json* calls = find(json, "calls"); calls != nullptr && calls->is_array()) {
+  if (const Json* calls = find_member(json, "calls"); calls != nullptr && calls->is_array()) {
     for (const Json& call : *calls) wait.calls.push_back(decode_call(call));
   }
   read(json, "schema", wait.schema);

@@ -2,19 +2,13 @@
 #include <array>
 #include <string_view>
 
+#include "base/text.hpp"
 #include "core/json_schema.hpp"
 #include "core/pattern.hpp"
 #include "core/validate.hpp"
 
 namespace holdfast {
 namespace {
-
-constexpr int kMaxDepth = kMaxSchemaDepth;
-
-const Json* find(const Json& object, const char* key) {
-  auto found = object.find(key);
-  return found == object.end() ? nullptr : &*found;
-}
 
 /// Looks a schema over before it is used: names what this build would not honour.
 class Inspection {
@@ -31,7 +25,7 @@ class Inspection {
   }
 
   void visit_all(const Json& object, const char* key, const std::string& place, int depth) {
-    const Json* group = find(object, key);
+    const Json* group = find_member(object, key);
     if (group == nullptr || !problem_.empty()) return;
     const std::string inner = place + "/" + key;
     if (!group->is_object()) return say(inner, "must be an object of schemas");
@@ -41,7 +35,7 @@ class Inspection {
   }
 
   void visit_list(const Json& object, const char* key, const std::string& place, int depth) {
-    const Json* group = find(object, key);
+    const Json* group = find_member(object, key);
     if (group == nullptr || !problem_.empty()) return;
     const std::string inner = place + "/" + key;
     if (!group->is_array() || group->empty()) return say(inner, "must be a list of schemas");
@@ -53,7 +47,7 @@ class Inspection {
   void visit(const Json& schema, const std::string& place, int depth) {
     if (!problem_.empty() || schema.is_boolean()) return;
     if (!schema.is_object()) return say(place, "a schema must be an object, true or false");
-    if (depth > kMaxDepth) return say(place, "is nested too deep");
+    if (depth > kMaxSchemaDepth) return say(place, "is nested too deep");
     for (const char* key : {"unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
                             "$recursiveRef", "additionalItems"}) {
       if (schema.contains(key)) return say(place + "/" + key, "is not supported");
@@ -68,48 +62,49 @@ class Inspection {
     }
     for (const char* key : {"items", "contains", "additionalProperties", "propertyNames", "not",
                             "if", "then", "else"}) {
-      if (const Json* inner = find(schema, key)) {
+      if (const Json* inner = find_member(schema, key)) {
         visit(*inner, place + "/" + key, depth + 1);
       }
     }
   }
 
   void check_words(const Json& schema, const std::string& place) {
-    if (const Json* ref = find(schema, "$ref")) check_reference(*ref, place);
-    if (const Json* type = find(schema, "type")) check_type(*type, place + "/type");
-    if (const Json* values = find(schema, "enum"); values != nullptr && !values->is_array()) {
+    if (const Json* ref = find_member(schema, "$ref")) check_reference(*ref, place);
+    if (const Json* type = find_member(schema, "type")) check_type(*type, place + "/type");
+    if (const Json* values = find_member(schema, "enum");
+        values != nullptr && !values->is_array()) {
       say(place + "/enum", "must be a list");
     }
-    if (const Json* required = find(schema, "required"); required != nullptr) {
+    if (const Json* required = find_member(schema, "required"); required != nullptr) {
       const bool ok =
           required->is_array() && std::all_of(required->begin(), required->end(),
                                               [](const Json& name) { return name.is_string(); });
       if (!ok) say(place + "/required", "must be a list of property names");
     }
     for (const char* key : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}) {
-      if (const Json* b = find(schema, key); b != nullptr && !b->is_number()) {
+      if (const Json* b = find_member(schema, key); b != nullptr && !b->is_number()) {
         say(place + "/" + key, "must be a number");
       }
     }
-    if (const Json* b = find(schema, "multipleOf");
+    if (const Json* b = find_member(schema, "multipleOf");
         b != nullptr && (!b->is_number() || b->get<double>() <= 0)) {
       say(place + "/multipleOf", "must be a number above 0");
     }
     for (const char* key : {"minLength", "maxLength", "minItems", "maxItems", "minProperties",
                             "maxProperties", "minContains", "maxContains"}) {
-      if (const Json* b = find(schema, key);
+      if (const Json* b = find_member(schema, key);
           b != nullptr && (!is_integer(*b) || b->get<double>() < 0)) {
         say(place + "/" + key, "must be a whole number of at least 0");
       }
     }
-    if (const Json* pattern = find(schema, "pattern")) {
+    if (const Json* pattern = find_member(schema, "pattern")) {
       if (!pattern->is_string()) {
         say(place + "/pattern", "must be a string");
       } else if (!PatternCache::usable(pattern->get_ref<const std::string&>())) {
         say(place + "/pattern", shown(*pattern) + " cannot be used as a regular expression");
       }
     }
-    if (const Json* patterns = find(schema, "patternProperties");
+    if (const Json* patterns = find_member(schema, "patternProperties");
         patterns != nullptr && patterns->is_object()) {
       for (const auto& [pattern, rule] : patterns->items()) {
         if (!PatternCache::usable(pattern)) {
@@ -143,7 +138,7 @@ class Inspection {
     const Json* target = find_local_reference(*root_, text);
     if (target == nullptr) return say(place + "/$ref", shown(ref) + " leads nowhere");
     for (int hops = 0; target != nullptr && target->is_object(); ++hops) {
-      const Json* next = find(*target, "$ref");
+      const Json* next = find_member(*target, "$ref");
       if (next == nullptr || !next->is_string()) return;
       if (hops > 32) return say(place + "/$ref", shown(ref) + " leads back to itself");
       target = find_local_reference(*root_, next->get_ref<const std::string&>());
@@ -157,7 +152,7 @@ class Inspection {
 }  // namespace
 
 std::string schema_problem(const Json& schema) {
-  if (depth_of(schema, 4 * kMaxDepth) > 4 * kMaxDepth) return "/: is nested too deep";
+  if (depth_of(schema, 4 * kMaxSchemaDepth) > 4 * kMaxSchemaDepth) return "/: is nested too deep";
   return Inspection().look(schema);
 }
 

@@ -10,6 +10,12 @@
 
 namespace holdfast::detail {
 
+/// How long after its process a guardian may take to end a tool (spec, section 5 "Not landed").
+inline constexpr Duration kGuardianTime = std::chrono::seconds(2);
+
+/// Not in a state that allows it.
+inline Declined conflict(std::string why) { return {Declined::Kind::conflict, std::move(why)}; }
+
 /// The change from `before` to `after`. Throws std::logic_error where the state table forbids it:
 /// better stop than write a wrong row.
 Change make_change(const Run& before, Run after, std::vector<NewEvent> events);

@@ -17,10 +17,6 @@ using namespace detail;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-constexpr Duration kGuardianTime = std::chrono::seconds(2);
-
-Declined conflict(std::string why) { return {Declined::Kind::conflict, std::move(why)}; }
-
 /// A failed run begins a new drive: counts and budgets from zero, agent taken anew, journal kept.
 void drive_anew(Run& row, const Now& now) {
   make_queued(row, now.wall);

@@ -227,7 +227,7 @@ struct Believer {
   RunRow seen;  ///< the row as it was at the claim
 };
 
-SegmentEnd any_end() {
+SegmentEnd random_end() {
   Failed failed{failure(static_cast<FailureClass>(*rc::gen::inRange(0, 13)))};
   switch (*rc::gen::inRange(0, 8)) {
     case 0:
@@ -311,7 +311,7 @@ void random_attempt(History& history, std::vector<Believer>& believers) {
     case 10:
     case 11: {
       // Decided on what the segment has seen, which may be old.
-      const SegmentEnd end = any_end();
+      const SegmentEnd end = random_end();
       const RunRow& basis = *rc::gen::arbitrary<bool>() ? who.seen : run;
       if (!basis.status.is(Status::running)) return;
       const Settlement settlement = decide(basis, end, who.lease.interactive, now.wall, 0.5);

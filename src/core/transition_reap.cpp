@@ -16,9 +16,6 @@ using namespace detail;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-/// The guardian has ended the tool by then (spec, section 5 "Not landed").
-constexpr Duration kGuardianTime = std::chrono::seconds(2);
-
 Json reaped_payload(const Run& run, bool by_presence) {
   return {{"worker", run.claimed_by ? Json(*run.claimed_by) : Json()},
           {"expired_at", run.lease_expires_at ? Json(format_time(*run.lease_expires_at)) : Json()},

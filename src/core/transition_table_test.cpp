@@ -21,7 +21,7 @@ struct Row {
   std::set<Status> applies;
 };
 
-Decision decision(DecisionKind kind) {
+Decision decision_of(DecisionKind kind) {
   Decision made;
   made.kind = kind;
   made.turn = "turn-1";
@@ -80,14 +80,16 @@ std::vector<Row> rows() {
        [](const RunRow& run) { return cancelled(run, ann(), kNow); },
        {Status::queued, Status::running, Status::waiting_for_approval, Status::waiting_for_input}},
       {"approve", waiting_run(),
-       [](const RunRow& run) { return answered(run, decision(DecisionKind::approve), {}, kNow); },
+       [](const RunRow& run) {
+         return answered(run, decision_of(DecisionKind::approve), {}, kNow);
+       },
        approval_only},
       {"deny", waiting_run(),
-       [](const RunRow& run) { return answered(run, decision(DecisionKind::deny), {}, kNow); },
+       [](const RunRow& run) { return answered(run, decision_of(DecisionKind::deny), {}, kNow); },
        approval_only},
       {"submit input",
        input_run(),
-       [](const RunRow& run) { return answered(run, decision(DecisionKind::input), {}, kNow); },
+       [](const RunRow& run) { return answered(run, decision_of(DecisionKind::input), {}, kNow); },
        {Status::waiting_for_input}},
       {"expire a wait",
        waiting,

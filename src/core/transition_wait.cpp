@@ -16,8 +16,6 @@ using namespace detail;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-Declined conflict(std::string why) { return {Declined::Kind::conflict, std::move(why)}; }
-
 EventKind event_of(DecisionKind kind) {
   switch (kind) {
     case DecisionKind::approve:

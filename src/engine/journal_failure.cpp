@@ -13,14 +13,6 @@
 namespace holdfast {
 namespace {
 
-Failure make_failure(FailureClass cls, std::string code, std::string message) {
-  Failure failure;
-  failure.cls = cls;
-  failure.code = std::move(code);
-  failure.message = std::move(message);
-  return failure;
-}
-
 /// What an exception of a step's work means.
 Failure failure_of(const std::exception_ptr& error) {
   try {

@@ -12,14 +12,6 @@
 namespace holdfast {
 namespace {
 
-Failure make_failure(FailureClass cls, std::string code, std::string message) {
-  Failure failure;
-  failure.cls = cls;
-  failure.code = std::move(code);
-  failure.message = std::move(message);
-  return failure;
-}
-
 EventKind event_kind(StepKind kind) {
   switch (kind) {
     case StepKind::step:

@@ -8,7 +8,7 @@
 namespace holdfast {
 namespace {
 
-constexpr std::size_t kStackBytes = 256u << 10;
+constexpr std::size_t kKeepAliveStackBytes = 256u << 10;
 constexpr Duration kFirstRetry = std::chrono::milliseconds(20);
 constexpr Duration kLastRetry = std::chrono::milliseconds(500);
 constexpr Duration kReportWithoutHeartbeat = std::chrono::seconds(20);
@@ -29,8 +29,8 @@ KeepAlive::KeepAlive(Env& env, Store& store, Trouble& trouble, WorkerId worker, 
 KeepAlive::~KeepAlive() { stop(); }
 
 void KeepAlive::start() {
-  renewer_ = env_.spawn({"hf-keepalive", kStackBytes}, [this] { renew_loop(); });
-  watcher_ = env_.spawn({"hf-watch", kStackBytes}, [this] { watch_loop(); });
+  renewer_ = env_.spawn({"hf-keepalive", kKeepAliveStackBytes}, [this] { renew_loop(); });
+  watcher_ = env_.spawn({"hf-watch", kKeepAliveStackBytes}, [this] { watch_loop(); });
 }
 
 void KeepAlive::stop() {

@@ -8,7 +8,7 @@
 namespace holdfast {
 namespace {
 
-constexpr std::size_t kStackBytes = 256u << 10;
+constexpr std::size_t kReaperStackBytes = 256u << 10;
 constexpr Duration kStoodStill = std::chrono::seconds(1);
 constexpr Duration kShortestMargin = std::chrono::milliseconds(500);
 constexpr Duration kOwnRenewal = std::chrono::milliseconds(50);
@@ -69,9 +69,9 @@ Reaper::~Reaper() { stop(); }
 
 void Reaper::start() {
   if (interval_ <= Duration::zero()) return;
-  sweeper_ = env_.spawn({"hf-reaper", kStackBytes}, [this] { sweep_loop(); });
+  sweeper_ = env_.spawn({"hf-reaper", kReaperStackBytes}, [this] { sweep_loop(); });
   if (store_.presence() != nullptr && presence_interval_ > Duration::zero()) {
-    watcher_ = env_.spawn({"hf-presence", kStackBytes}, [this] { presence_loop(); });
+    watcher_ = env_.spawn({"hf-presence", kReaperStackBytes}, [this] { presence_loop(); });
   }
 }
 

@@ -6,7 +6,7 @@ namespace holdfast {
 namespace {
 
 /// Room for handlers; only what they touch costs memory.
-constexpr std::size_t kStackBytes = 512u << 10;
+constexpr std::size_t kSlotStackBytes = 512u << 10;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ Slots::Slot& Slots::take() {
   auto made = std::make_unique<Slot>();
   Slot& slot = *made;
   slot.signal = env_.make_event_count();
-  slot.thread = env_.spawn({"hf-slot", kStackBytes}, [this, &slot] { run(slot); });
+  slot.thread = env_.spawn({"hf-slot", kSlotStackBytes}, [this, &slot] { run(slot); });
   const std::lock_guard lock(mutex_);
   all_.push_back(std::move(made));
   ++busy_;

@@ -13,7 +13,7 @@
 namespace holdfast {
 namespace {
 
-constexpr std::size_t kStackBytes = 512u << 10;
+constexpr std::size_t kWorkerStackBytes = 512u << 10;
 /// Finds a run whose notification was lost (spec, section 9).
 constexpr Duration kPoll = std::chrono::milliseconds(200);
 constexpr Duration kFirstPause = std::chrono::milliseconds(100);
@@ -116,7 +116,7 @@ void Worker::start() {
   hold_presence();
   keep_alive_.start();
   if (settings_.with_reaper) reaper_.start();
-  thread_ = env_.spawn({"hf-worker", kStackBytes}, [this] { run(); });
+  thread_ = env_.spawn({"hf-worker", kWorkerStackBytes}, [this] { run(); });
 }
 
 void Worker::stop_now() {

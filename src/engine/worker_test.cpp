@@ -1,9 +1,18 @@
+#include <filesystem>
+
 #include "engine/engine_test_support.hpp"
 
 namespace holdfast::engine_test {
 namespace {
 
 class WorkerTest : public EngineTest {};
+
+/// Entries of a folder of /proc/self: this process's threads or open files.
+int entries(const char* folder) {
+  int number = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++number;
+  return number;
+}
 
 TEST_F(WorkerTest, CompletesARun) {
   handle("add", [](RunContext& run) { return Json(run.run().input.at("a").get<int>() + 1); });
@@ -197,7 +206,9 @@ TEST_F(WorkerTest, AStopBetweenClaimAndFirstStepReleasesAtOnce) {
   EXPECT_EQ(memory_->stats().by_status["completed"], 20);
 }
 
-TEST_F(WorkerTest, StartedAndStoppedAHundredTimesUnderLoadLosesNothing) {
+TEST_F(WorkerTest, StartedAndStoppedAHundredTimesUnderLoadLosesAndLeaksNothing) {
+  const int threads = entries("/proc/self/task");
+  const int files = entries("/proc/self/fd");
   std::atomic<int> executed = 0;
   handle("task", [&](RunContext& run) {
     for (int i = 0; i < 3; ++i) {
@@ -226,6 +237,8 @@ TEST_F(WorkerTest, StartedAndStoppedAHundredTimesUnderLoadLosesNothing) {
     EXPECT_EQ(get(id).requeue_count, 0);
   }
   EXPECT_TRUE(memory_->workers().empty());
+  EXPECT_EQ(entries("/proc/self/task"), threads);
+  EXPECT_EQ(entries("/proc/self/fd"), files);
 }
 
 TEST_F(WorkerTest, AStuckSlotIsReplacedAndShown) {

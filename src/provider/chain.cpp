@@ -21,14 +21,6 @@ std::pair<std::string, std::string> split_target(const std::string& target) {
   return {target.substr(0, slash), target.substr(slash + 1)};
 }
 
-Failure make_failure(FailureClass cls, std::string code, std::string message) {
-  Failure failure;
-  failure.cls = cls;
-  failure.code = std::move(code);
-  failure.message = std::move(message);
-  return failure;
-}
-
 class Chain final : public ModelChain {
  public:
   Chain(ProviderMap providers, Env& env) : providers_(std::move(providers)), env_(env) {}

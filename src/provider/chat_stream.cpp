@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/guard.hpp"
 #include "base/text.hpp"
 
 namespace holdfast {
@@ -9,17 +10,6 @@ namespace {
 
 constexpr std::size_t kMaxCalls = 1000;
 constexpr std::int64_t kMaxIndex = 1000000;
-
-const Json* find(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-std::string string_at(const Json& object, const char* key) {
-  const Json* found = find(object, key);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 /// A call whose arguments are whole: nothing more can belong to it.
 bool is_whole(const RawCall& call) {
@@ -30,9 +20,9 @@ bool is_whole(const RawCall& call) {
 
 std::variant<std::string, Malformed> ChatAssembler::add(const Json& chunk) {
   if (!chunk.is_object()) return Malformed{std::string("a chunk is ") + chunk.type_name()};
-  if (const Json* usage = find(chunk, "usage")) reply_.usage = *usage;
-  if (const Json* filter = find(chunk, "prompt_filter_results")) filter_ = *filter;
-  const Json* choices = find(chunk, "choices");
+  if (const Json* usage = find_member(chunk, "usage")) reply_.usage = *usage;
+  if (const Json* filter = find_member(chunk, "prompt_filter_results")) filter_ = *filter;
+  const Json* choices = find_member(chunk, "choices");
   if (choices == nullptr) return std::string();
   if (!choices->is_array()) {
     return Malformed{std::string("a chunk's choices is ") + choices->type_name()};
@@ -40,27 +30,27 @@ std::variant<std::string, Malformed> ChatAssembler::add(const Json& chunk) {
   std::string added;
   for (const Json& choice : *choices) {
     if (!choice.is_object()) return Malformed{"a chunk's choice is no object"};
-    const Json* index = find(choice, "index");
+    const Json* index = find_member(choice, "index");
     if (index != nullptr && *index != 0) continue;  // one answer was asked for
-    if (const Json* delta = find(choice, "delta")) {
+    if (const Json* delta = find_member(choice, "delta")) {
       if (!delta->is_object()) return Malformed{"a chunk's delta is no object"};
-      if (const Json* content = find(*delta, "content")) {
+      if (const Json* content = find_member(*delta, "content")) {
         auto text = read_content(*content);
         if (!text) return Malformed{"a chunk's content is no text"};
         added += *text;
       }
-      if (!string_at(*delta, "refusal").empty()) reply_.has_refusal = true;
-      if (const Json* calls = find(*delta, "tool_calls")) {
+      if (!text_member(*delta, "refusal").empty()) reply_.has_refusal = true;
+      if (const Json* calls = find_member(*delta, "tool_calls")) {
         if (!calls->is_array()) return Malformed{"a chunk's tool_calls is no list"};
         for (const Json& call : *calls) {
           if (auto malformed = add_call(call)) return *malformed;
         }
       }
-      if (const Json* call = find(*delta, "function_call")) {
+      if (const Json* call = find_member(*delta, "function_call")) {
         if (auto malformed = add_call(Json{{"index", 0}, {"function", *call}})) return *malformed;
       }
     }
-    const std::string finish = string_at(choice, "finish_reason");
+    const std::string finish = text_member(choice, "finish_reason");
     if (!finish.empty()) reply_.finish = finish;
   }
   reply_.text += added;
@@ -78,16 +68,16 @@ ChatAssembler::Slot* ChatAssembler::find_slot(std::optional<std::int64_t> index,
 
 std::optional<Malformed> ChatAssembler::add_call(const Json& delta) {
   if (!delta.is_object()) return Malformed{"a streamed tool call is no object"};
-  const Json* function = find(delta, "function");
+  const Json* function = find_member(delta, "function");
   if (function != nullptr && !function->is_object()) {
     return Malformed{"a streamed tool call's function is no object"};
   }
-  const std::string id = string_at(delta, "id");
-  const std::string name = function != nullptr ? string_at(*function, "name") : std::string();
-  const Json* arguments = function != nullptr ? find(*function, "arguments") : nullptr;
+  const std::string id = text_member(delta, "id");
+  const std::string name = function != nullptr ? text_member(*function, "name") : std::string();
+  const Json* arguments = function != nullptr ? find_member(*function, "arguments") : nullptr;
 
   std::optional<std::int64_t> index;
-  if (const Json* given = find(delta, "index")) {
+  if (const Json* given = find_member(delta, "index")) {
     if (!given->is_number_integer() || *given < 0 || *given > kMaxIndex) {
       return Malformed{"a streamed tool call's index is " + cut(dump_json(*given), 40)};
     }
@@ -157,7 +147,8 @@ std::variant<RawReply, Malformed> ChatAssembler::finish() const {
   for (Slot& slot : slots) {
     if (slot.call.name.empty()) return Malformed{"a streamed tool call has no name"};
     // Two objects in one text are two calls that were glued together.
-    if (extent_of(slot.call.arguments) == JsonExtent::trailing) {
+    if (!HOLDFAST_GUARD("calls_not_merged",
+                        extent_of(slot.call.arguments) != JsonExtent::trailing)) {
       return Malformed{"streamed arguments of " + cut(slot.call.name, 64) +
                        " go on behind their end"};
     }

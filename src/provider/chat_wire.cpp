@@ -87,17 +87,6 @@ Json render_tool(const ToolDefinition& tool) {
                 {"parameters", std::move(parameters)}}}};
 }
 
-const Json* find(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  auto found = object.find(key);
-  return found == object.end() ? nullptr : &*found;
-}
-
-std::string string_at(const Json& object, const char* key) {
-  const Json* found = find(object, key);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 std::string shape_of(const Json* value) {
   if (value == nullptr) return "missing";
   if (value->is_array() && value->empty()) return "an empty list";
@@ -105,17 +94,17 @@ std::string shape_of(const Json* value) {
 }
 
 std::optional<Malformed> read_calls(const Json& message, RawReply* out) {
-  const Json* calls = find(message, "tool_calls");
+  const Json* calls = find_member(message, "tool_calls");
   if (calls != nullptr && !calls->is_null()) {
     if (!calls->is_array()) return Malformed{"tool_calls is " + shape_of(calls)};
     for (const Json& call : *calls) {
-      const Json* function = find(call, "function");
+      const Json* function = find_member(call, "function");
       if (function == nullptr || !function->is_object()) {
         return Malformed{"a tool call's function is " + shape_of(function)};
       }
-      RawCall raw{string_at(call, "id"), string_at(*function, "name"), {}};
+      RawCall raw{text_member(call, "id"), text_member(*function, "name"), {}};
       if (raw.name.empty()) return Malformed{"a tool call has no name"};
-      const Json* arguments = find(*function, "arguments");
+      const Json* arguments = find_member(*function, "arguments");
       if (arguments != nullptr && arguments->is_string()) {
         raw.arguments = arguments->get<std::string>();
       } else if (arguments != nullptr && !arguments->is_null()) {
@@ -125,9 +114,9 @@ std::optional<Malformed> read_calls(const Json& message, RawReply* out) {
     }
   }
   // The older form: one call, no id.
-  if (const Json* call = find(message, "function_call");
+  if (const Json* call = find_member(message, "function_call");
       call != nullptr && call->is_object() && out->calls.empty()) {
-    RawCall raw{{}, string_at(*call, "name"), string_at(*call, "arguments")};
+    RawCall raw{{}, text_member(*call, "name"), text_member(*call, "arguments")};
     if (raw.name.empty()) return Malformed{"function_call has no name"};
     out->calls.push_back(std::move(raw));
   }
@@ -135,7 +124,7 @@ std::optional<Malformed> read_calls(const Json& message, RawReply* out) {
 }
 
 std::int64_t token_count(const Json& usage, const char* key) {
-  const Json* found = find(usage, key);
+  const Json* found = find_member(usage, key);
   if (found == nullptr || !found->is_number()) return 0;
   const double number = found->get<double>();
   if (!std::isfinite(number) || number < 0) return 0;
@@ -163,26 +152,26 @@ std::variant<RawReply, Malformed> read_chat_answer(const Json& answer) {
   if (!answer.is_object()) {
     return Malformed{std::string("the answer is ") + answer.type_name() + ", not an object"};
   }
-  const Json* choices = find(answer, "choices");
+  const Json* choices = find_member(answer, "choices");
   if (choices == nullptr || !choices->is_array() || choices->empty()) {
     return Malformed{"choices is " + shape_of(choices)};
   }
   const Json& choice = choices->front();
-  const Json* message = find(choice, "message");
+  const Json* message = find_member(choice, "message");
   if (message == nullptr || !message->is_object()) {
     return Malformed{"choices[0].message is " + shape_of(message)};
   }
   RawReply out;
-  if (const Json* content = find(*message, "content"); content != nullptr) {
+  if (const Json* content = find_member(*message, "content"); content != nullptr) {
     auto text = read_content(*content);
     if (!text) return Malformed{"choices[0].message.content is " + shape_of(content)};
     out.text = std::move(*text);
   }
   if (auto malformed = read_calls(*message, &out)) return *malformed;
-  out.has_refusal = !string_at(*message, "refusal").empty();
-  out.finish = string_at(choice, "finish_reason");
+  out.has_refusal = !text_member(*message, "refusal").empty();
+  out.finish = text_member(choice, "finish_reason");
   if (out.finish.empty()) out.finish = out.calls.empty() ? "stop" : "tool_calls";
-  if (const Json* usage = find(answer, "usage")) out.usage = *usage;
+  if (const Json* usage = find_member(answer, "usage")) out.usage = *usage;
   return out;
 }
 
@@ -237,7 +226,7 @@ std::optional<std::string> read_content(const Json& content) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) return std::nullopt;
   std::string out;
-  for (const Json& part : content) out += string_at(part, "text");
+  for (const Json& part : content) out += text_member(part, "text");
   return out;
 }
 

@@ -184,7 +184,7 @@ class Call {
 
   ModelReply read_stream() {
     if (!done_) take(parser_.finish());
-    if (!assembler_.has_finish()) {
+    if (!HOLDFAST_GUARD("stream_complete", assembler_.has_finish())) {
       if (!assembler_.filter_results().is_null()) {
         const Json filtered{{"prompt_filter_results", assembler_.filter_results()}};
         const Failure verdict = classify(success_evidence(dump_json(filtered)));
@@ -224,6 +224,8 @@ class Call {
   Evidence evidence_of(std::string body) const {
     Evidence evidence;
     evidence.headers = response_.headers;
+    // Before anything is cut from it: half a key is a secret too.
+    if (!key_.empty()) replace_all(&body, key_, "[redacted]");
     evidence.body = std::move(body);
     evidence.provider = spec_.name;
     evidence.model = model_;
@@ -254,12 +256,13 @@ class Call {
 
   /// A 2xx that is no answer. The body may say why; else the shape is named.
   FailureError malformed(const std::string& shape, const std::string& body) const {
-    Failure verdict = classify(success_evidence(body));
+    const Evidence evidence = success_evidence(body);
+    Failure verdict = classify(evidence);
     if (verdict.cls == FailureClass::server_error && !shape.empty()) {
       verdict.code = "malformed_response";
       verdict.message = spec_.name + "/" + model_ + ": status " + std::to_string(response_.status) +
                         " without a usable answer (malformed response): " + shape;
-      const std::string shown = excerpt(body, 120);
+      const std::string shown = excerpt(evidence.body, 120);
       if (!shown.empty()) verdict.message += "; received: " + shown;
     }
     return failure(std::move(verdict));

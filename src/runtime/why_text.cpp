@@ -40,9 +40,9 @@ Json texts_of(const Event& event, std::initializer_list<const char*> keys) {
 }  // namespace
 
 std::string spoken(Duration duration) {
-  using namespace std::chrono;
-  if (duration < seconds(1)) return fmt::format("{} ms", duration.count());
-  if (duration < minutes(2)) return fmt::format("{} s", floor<seconds>(duration).count());
+  using namespace std::chrono;  // NOLINT(google-build-using-namespace)
+  if (duration < std::chrono::seconds(1)) return fmt::format("{} ms", duration.count());
+  if (duration < minutes(2)) return fmt::format("{} s", floor<std::chrono::seconds>(duration).count());
   if (duration < hours(2)) return fmt::format("{} min", floor<minutes>(duration).count());
   if (duration < hours(48)) return fmt::format("{} h", floor<hours>(duration).count());
   return fmt::format("{} days", floor<days>(duration).count());
@@ -65,7 +65,7 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
-std::string shown(const Json& value) { return cut(dump_json(value), 400); }
+std::string brief(const Json& value) { return cut(dump_json(value), 400); }
 
 std::string text_at(const Json& payload, const char* key) {
   const auto it = payload.is_object() ? payload.find(key) : payload.end();
