@@ -22,8 +22,6 @@
 namespace holdfast {
 namespace {
 
-enum class Action { kill, stop, pause, error };
-
 template <class Visit>
 void each_part(std::string_view list, char separator, const Visit& visit) {
   while (!list.empty()) {
@@ -52,6 +50,7 @@ std::string environment(const char* name) {
 }  // namespace
 
 struct FailpointSet::Point {
+  enum class Action { kill, stop, pause, error };
   Action action = Action::error;
   std::chrono::milliseconds pause{};
   std::optional<int> only;  ///< at this passing alone
@@ -71,13 +70,13 @@ FailpointSet::FailpointSet(std::string_view list) {
       action = action.substr(0, at);
     }
     if (action == "kill") {
-      point->action = Action::kill;
+      point->action = Point::Action::kill;
     } else if (action == "stop") {
-      point->action = Action::stop;
+      point->action = Point::Action::stop;
     } else if (action == "error") {
-      point->action = Action::error;
+      point->action = Point::Action::error;
     } else if (action.starts_with("pause:")) {
-      point->action = Action::pause;
+      point->action = Point::Action::pause;
       point->pause = std::chrono::milliseconds(parse_count(action.substr(6), part));
     } else {
       throw std::invalid_argument(fmt::format(
@@ -97,16 +96,16 @@ void FailpointSet::pass(std::string_view name) const {
   const int passing = ++point.passed;
   if (point.only && *point.only != passing) return;
   switch (point.action) {
-    case Action::kill:
+    case Point::Action::kill:
       ::kill(::getpid(), SIGKILL);
       return;
-    case Action::stop:
+    case Point::Action::stop:
       ::raise(SIGSTOP);
       return;
-    case Action::pause:
+    case Point::Action::pause:
       std::this_thread::sleep_for(point.pause);
       return;
-    case Action::error:
+    case Point::Action::error:
       throw StoreError(fmt::format("failpoint {}", name), false);
   }
 }
