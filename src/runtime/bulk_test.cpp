@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "runtime/test_runtime.hpp"
 
 namespace holdfast::testing {
@@ -5,14 +7,26 @@ namespace {
 
 class Bulk : public RuntimeTest {
  protected:
-  std::vector<RunId> dead_letters(int count, const std::string& team) {
+  /// In the order in which they failed.
+  std::vector<RunId> dead_letters(std::size_t count, const std::string& team) {
+    auto wanted = request("fail", "client_error");
+    wanted.labels = {{"team", team}};
     std::vector<RunId> ids;
-    for (int i = 0; i < count; ++i) {
-      auto wanted = request("fail", "client_error");
-      wanted.labels = {{"team", team}};
-      ids.push_back(runtime_->run_inline(wanted, {}, {}).run.id);
+    for (const auto& run : runtime_->enqueue(std::vector<RunRequest>(count, wanted))) {
+      ids.push_back(run.id);
     }
+    drain();
+    std::vector<std::pair<WallTime, RunId>> ended;
+    for (const auto& id : ids) ended.emplace_back(*runtime_->get(id).finished_at, id);
+    std::sort(ended.begin(), ended.end());
+    std::transform(ended.begin(), ended.end(), ids.begin(),
+                   [](const auto& one) { return one.second; });
     return ids;
+  }
+  void drain() {
+    WorkerSettings settings;
+    settings.drain = true;
+    runtime_->start_worker(settings)->join();
   }
   static ListFilter of_team(const std::string& team) {
     ListFilter filter;
@@ -52,9 +66,7 @@ TEST_P(Bulk, InterruptedRedriveIsFinishedByRepeatingIt) {
   EXPECT_THROW(runtime_->redrive_all(of_team("ours"), false, by), StoreError);
   // Some of what was moved runs and fails again meanwhile.
   store_->after_redrive = nullptr;
-  WorkerSettings settings;
-  settings.drain = true;
-  runtime_->start_worker(settings)->join();
+  drain();
   const auto report = runtime_->redrive_all(of_team("ours"), false, by);
   EXPECT_EQ(report.matched, report.moved + report.skipped);
   EXPECT_EQ(report.moved, 50);

@@ -124,7 +124,7 @@ TEST_P(Decisions, InputIsCheckedBeforeAnythingHappens) {
 TEST_P(Decisions, InputAboveTheLimitsIsRefused) {
   RuntimeOptions options;
   options.limits.request_bytes = 64;
-  options.limits.depth = 4;
+  options.limits.depth = 3;
   open(options);
   const auto id = run_inline("fill").id;
   auto input = decision(id, DecisionKind::input);

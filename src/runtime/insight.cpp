@@ -9,7 +9,7 @@
 namespace holdfast {
 namespace {
 
-Json seconds(Duration duration) { return static_cast<double>(duration.count()) / 1000.0; }
+Json as_seconds(Duration duration) { return static_cast<double>(duration.count()) / 1000.0; }
 
 Json counts(const std::map<std::string, std::int64_t>& by_word) {
   auto json = Json::object();
@@ -49,7 +49,7 @@ Json Front::stats() {
   const auto workers = live_workers();
   auto by_priority = Json::object();
   for (const auto& [priority, age] : counted.oldest_due_by_priority) {
-    by_priority[std::to_string(priority)] = seconds(age);
+    by_priority[std::to_string(priority)] = as_seconds(age);
   }
   auto unserved = Json::object();
   for (const auto& [agent, due] : counted.due_by_agent) {
@@ -59,7 +59,7 @@ Json Front::stats() {
           {"by_reason", counts(counted.by_reason)},
           {"due", counted.due},
           {"delayed", counted.delayed},
-          {"oldest_due_seconds", counted.oldest_due ? seconds(*counted.oldest_due) : Json()},
+          {"oldest_due_seconds", counted.oldest_due ? as_seconds(*counted.oldest_due) : Json()},
           {"oldest_due_by_priority", by_priority},
           {"leases", {{"held", counted.leases_held}, {"stale", counted.leases_stale}}},
           {"circuits", Json::array()},

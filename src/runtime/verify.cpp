@@ -78,6 +78,8 @@ class Check {
                event.kind.text(), problem.text);
       }
     }
+    claims_ = fold.claims();
+    restarts_ = fold.restarts();
     if (journal_.empty()) return;
     const auto folded = fold.status();
     if (!run_.status.is(folded)) {
@@ -103,8 +105,6 @@ class Check {
     if (folded == Status::running) {
       same("claimed_by", run_.claimed_by.value_or("nobody"), fold.holder());
     }
-    claims_ = fold.claims();
-    restarts_ = fold.restarts();
   }
 
   void check_steps_recorded_once() {

@@ -246,7 +246,7 @@ class Explainer {
     if (!wait.prompt.empty()) say("{}", wait.prompt);
     int undecided = 0;
     for (const auto& call : wait.calls) {
-      say("Call {}: {} with {} ({}).", call.id, call.name, shown(call.arguments),
+      say("Call {}: {} with {} ({}).", call.id, call.name, brief(call.arguments),
           to_word(call.decision));
       if (call.decision == Verdict::undecided) ++undecided;
     }
@@ -279,14 +279,14 @@ class Explainer {
     facts_["schema"] = wait.schema;
     if (!wait.prompt.empty()) say("{}", wait.prompt);
     for (const auto& call : wait.calls) {
-      say("They are for {} with {}.", call.name, shown(call.arguments));
+      say("They are for {} with {}.", call.name, brief(call.arguments));
     }
     auto example = Json::object();
     if (wait.schema.is_object() && wait.schema.contains("properties") &&
         wait.schema["properties"].is_object()) {
       for (const auto& [name, schema] : wait.schema["properties"].items()) {
         example[name] = "…";
-        say("- {}: {}", name, shown(schema));
+        say("- {}: {}", name, brief(schema));
       }
     }
     tell_deadline();
@@ -372,7 +372,7 @@ class Explainer {
     say("Step {} ({}, {}) is in flight or was interrupted: begun {} under claim {}, with arguments "
         "{}, idempotency key {}.",
         fence.step_key, fence.name, to_word(fence.effect), moment(fence.since, in_.now.wall),
-        fence.claim, shown(fence.arguments), fence.idempotency_key);
+        fence.claim, brief(fence.arguments), fence.idempotency_key);
     facts_["pending"] = {{"step", fence.step_key},
                          {"name", fence.name},
                          {"effect", to_word(fence.effect)},

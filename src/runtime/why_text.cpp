@@ -42,7 +42,8 @@ Json texts_of(const Event& event, std::initializer_list<const char*> keys) {
 std::string spoken(Duration duration) {
   using namespace std::chrono;  // NOLINT(google-build-using-namespace)
   if (duration < std::chrono::seconds(1)) return fmt::format("{} ms", duration.count());
-  if (duration < minutes(2)) return fmt::format("{} s", floor<std::chrono::seconds>(duration).count());
+  if (duration < minutes(2))
+    return fmt::format("{} s", floor<std::chrono::seconds>(duration).count());
   if (duration < hours(2)) return fmt::format("{} min", floor<minutes>(duration).count());
   if (duration < hours(48)) return fmt::format("{} h", floor<hours>(duration).count());
   return fmt::format("{} days", floor<days>(duration).count());

@@ -17,7 +17,7 @@ std::string moment(WallTime at, WallTime now);
 /// As one word of a shell.
 std::string shell_word(std::string_view text);
 /// A value, cut to what fits into a sentence.
-std::string shown(const Json&);
+std::string brief(const Json&);
 /// The text at a key of an event's payload; other values as JSON, absent ones empty.
 std::string text_at(const Json& payload, const char* key);
 
