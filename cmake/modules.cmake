@@ -2,7 +2,8 @@
 # per module (NAME_test). Folders below a module belong to it.
 # Sources are compiled a dozen at a time (unity build): most of a file's cost is its headers. Names in the anonymous
 # namespaces of one module are therefore unique in that module.
-set(CMAKE_UNITY_BUILD ON)
+option(HOLDFAST_UNITY "Compile sources a dozen at a time" ON)
+set(CMAKE_UNITY_BUILD ${HOLDFAST_UNITY})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
 
 if(HOLDFAST_TESTS)

@@ -60,7 +60,7 @@ std::map<std::string, std::set<std::string>> include_table() {
     if (line.rfind("| module | may include |", 0) == 0) {
       inside = true;
     } else if (inside && line.rfind("| ---", 0) != 0) {
-      if (line.rfind("|", 0) != 0) break;
+      if (line.empty() || line.front() != '|') break;
       std::istringstream cells(line.substr(1));
       std::string module;
       std::string allowed;
