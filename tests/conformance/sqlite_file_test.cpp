@@ -1,0 +1,428 @@
+// What only a file can meet: damage, foreign owners, other versions, removal, other processes.
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "base/text.hpp"
+#include "conformance/store_test_support.hpp"
+#include "store/sqlite/migrations.hpp"
+
+namespace holdfast::testing {
+namespace {
+
+class SqliteFile : public ::testing::Test {
+ protected:
+  std::string path() const { return folder.file("runs.db"); }
+  std::string url() const { return "sqlite:" + path(); }
+  std::unique_ptr<Store> open() { return open_store(url(), env); }
+
+  void write(const std::string& bytes) { std::ofstream(path(), std::ios::binary) << bytes; }
+  static std::string bytes(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  /// Statements by another program.
+  void execute(const std::string& sql) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(path().c_str(), &db), SQLITE_OK);
+    char* message = nullptr;
+    EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &message), SQLITE_OK) << message;
+    sqlite3_close(db);
+  }
+  /// What opening says; the file must stay as it was.
+  std::string refusal() {
+    const std::string before = bytes(path());
+    std::string text;
+    try {
+      open();
+    } catch (const StoreError& error) {
+      text = error.what();
+      EXPECT_TRUE(error.permanent()) << text;
+    }
+    EXPECT_EQ(bytes(path()), before);
+    return text;
+  }
+  static bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+  holdfast::Run enqueue(Store& store) {
+    const NewRun run = a_run(env);
+    return store.enqueue(std::span(&run, 1)).front().run;
+  }
+
+  TempFolder folder;
+  ManualEnv env;
+};
+
+TEST_F(SqliteFile, RefusesUrlsOfOtherForms) {
+  for (const char* url : {"", "sqlite:", "runs.db", "mysql:x", "memory:x", "postgresql://x/y"}) {
+    EXPECT_THROW(open_store(url, env), RefusedError) << url;
+  }
+}
+
+TEST_F(SqliteFile, RefusesAFolder) {
+  mkdir(path().c_str(), 0700);
+  EXPECT_TRUE(has(refusal(), "is a folder"));
+}
+
+TEST_F(SqliteFile, RefusesAPathInAFolderThatIsMissing) {
+  EXPECT_THROW(open_store("sqlite:" + folder.file("missing/runs.db"), env), StoreError);
+}
+
+TEST_F(SqliteFile, RefusesWhatIsNotADatabase) {
+  write(
+      "These are only words, and more than a hundred of them would be too many to read here. "
+      "These are only words.");
+  EXPECT_TRUE(has(refusal(), "is not a SQLite database"));
+  write("short");
+  EXPECT_TRUE(has(refusal(), "is not a SQLite database"));
+}
+
+TEST_F(SqliteFile, RefusesAFileThatWasCutOff) {
+  {
+    auto store = open();
+    for (int i = 0; i < 50; ++i) enqueue(*store);
+  }
+  execute("PRAGMA wal_checkpoint(TRUNCATE)");
+  const std::string whole = bytes(path());
+  unlink((path() + "-wal").c_str());
+  write(whole.substr(0, whole.size() - 100));
+  EXPECT_TRUE(has(refusal(), "was cut off"));
+  write(whole.substr(0, whole.size() - 4096));
+  EXPECT_TRUE(has(refusal(), "was cut off"));
+  write(whole);
+  EXPECT_EQ(open()->stats().by_status.at("queued"), 50);
+}
+
+TEST_F(SqliteFile, RefusesALogWithoutItsDatabase) {
+  {
+    auto store = open();
+    enqueue(*store);
+  }
+  ASSERT_GT(bytes(path() + "-wal").size(), 0u);
+  unlink(path().c_str());
+  EXPECT_THROW(open(), StoreError);
+  EXPECT_NE(access(path().c_str(), F_OK), 0);
+}
+
+TEST_F(SqliteFile, RefusesADatabaseOfAnotherProgram) {
+  execute("CREATE TABLE notes (text)");
+  EXPECT_TRUE(has(refusal(), "another program"));
+  execute("PRAGMA journal_mode = WAL");
+  EXPECT_TRUE(has(refusal(), "another program"));
+  execute("DROP TABLE notes; PRAGMA application_id = 7");
+  EXPECT_TRUE(has(refusal(), "another program"));
+}
+
+TEST_F(SqliteFile, TakesAnEmptyFileAndAnEmptyDatabase) {
+  write("");
+  open();
+  unlink(path().c_str());
+  unlink((path() + "-wal").c_str());
+  unlink((path() + "-shm").c_str());
+  execute("VACUUM");
+  open();
+}
+
+TEST_F(SqliteFile, RefusesANewerSchemaNamingBothVersions) {
+  { open(); }
+  execute("PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE)");
+  const std::string text = refusal();
+  EXPECT_TRUE(has(text, "99")) << text;
+  EXPECT_TRUE(has(text, "up to " + std::to_string(sqlite::newest_version()))) << text;
+}
+
+TEST_F(SqliteFile, MigrationReportsTheVersionsBeforeAndAfter) {
+  const auto first = migrate_store(url(), env);
+  EXPECT_EQ(first.before, 0);
+  EXPECT_EQ(first.after, sqlite::newest_version());
+  EXPECT_EQ(migrate_store(url(), env).before, sqlite::newest_version());
+}
+
+/// Migrations that landed are never edited: a new one is added, and its digest here.
+TEST_F(SqliteFile, LandedMigrationsAreUnchanged) {
+  const std::vector<std::string> digests{
+      "edfec7a74c5a3057f104fdc407d092c906bc30885ea144d673ed65dfebcbbea9",
+  };
+  ASSERT_EQ(digests.size(), static_cast<std::size_t>(sqlite::newest_version()));
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    EXPECT_EQ(sha256_hex(sqlite::migration_text(static_cast<int>(i) + 1)), digests[i]);
+  }
+}
+
+TEST_F(SqliteFile, FilesAreReadableByTheirOwnerOnly) {
+  auto store = open();
+  enqueue(*store);
+  store->wait_for_work(0ms, {});
+  for (const char* suffix : {"", "-wal", "-shm", "-lock", "-wake"}) {
+    struct stat info {};
+    ASSERT_EQ(stat((path() + suffix).c_str(), &info), 0) << suffix;
+    EXPECT_EQ(info.st_mode & 0777, 0600u) << suffix;
+  }
+}
+
+TEST_F(SqliteFile, NoticesThatItsFileWasRemoved) {
+  auto store = open();
+  const auto run = enqueue(*store);
+  unlink(path().c_str());
+  EXPECT_THROW(enqueue(*store), StoreError);
+  EXPECT_THROW(store->find(run.id), StoreError);
+}
+
+TEST_F(SqliteFile, NoticesThatItsFileWasReplaced) {
+  auto store = open();
+  enqueue(*store);
+  std::filesystem::rename(path(), path() + ".old");
+  write("");
+  EXPECT_THROW(enqueue(*store), StoreError);
+  EXPECT_EQ(bytes(path()), "");
+}
+
+TEST_F(SqliteFile, NoticesThatItsLogWasRemoved) {
+  auto store = open();
+  enqueue(*store);
+  unlink((path() + "-wal").c_str());
+  EXPECT_THROW(enqueue(*store), StoreError);
+}
+
+TEST_F(SqliteFile, KeepsRunsOverReopening) {
+  std::string id;
+  {
+    auto store = open();
+    id = enqueue(*store).id;
+  }
+  EXPECT_EQ(open()->find(id)->status, Status::queued);
+}
+
+TEST_F(SqliteFile, AnotherBootEndsAllLeasesAndFences) {
+  std::string id;
+  {
+    auto store = open();
+    id = enqueue(*store).id;
+    const auto claimed = store->claim({"w", {offer()}, {}, 1, {}}).runs.at(0);
+    store->fence(claimed.lease, a_fence("pay#1"));
+  }
+  EXPECT_FALSE(open()->find(id)->lease_lost_by_presence);
+  env.reboot("second-boot");
+  auto store = open();
+  const auto run = *store->find(id);
+  EXPECT_EQ(run.lease_until, StoreTime{});
+  EXPECT_TRUE(run.lease_lost_by_presence);
+  EXPECT_EQ(run.pending->deadline, StoreTime{});
+  EXPECT_EQ(run.pending->step_key, "pay#1");
+  EXPECT_EQ(store->reap(50, false, worker_lost(env)).dead_lettered, 1);
+}
+
+TEST_F(SqliteFile, WordsOfANewerBuildAreKeptShownAndLeftAlone) {
+  auto store = open();
+  const auto run = enqueue(*store);
+  const auto claimed = store->claim({"w", {offer()}, {}, 1, {}}).runs.at(0);
+  execute(
+      "UPDATE runs SET status = 'paused', reason = 'moon', origin = 'space'; "
+      "UPDATE events SET kind = 'orbited' WHERE sequence = 2");
+  const auto found = *store->find(run.id);
+  EXPECT_EQ(found.status.text(), "paused");
+  EXPECT_EQ(found.reason->text(), "moon");
+  EXPECT_EQ(found.origin.text(), "space");
+  EXPECT_EQ(store->events(run.id, 1, 1).at(0).kind.text(), "orbited");
+  EXPECT_EQ(store->list({}).runs.at(0).status.text(), "paused");
+  env.advance(std::chrono::hours(24 * 365));
+  EXPECT_TRUE(store->claim({"w", {offer()}, {}, 1, {}}).runs.empty());
+  EXPECT_EQ(store->reap(50, false, worker_lost(env)).requeued, 0);
+  EXPECT_EQ(store->record(claimed.lease, a_step("a")), Write::lost);
+  EXPECT_EQ(store->cancel(run.id, by()).answer, ChangeResult::Answer::refused);
+  PurgeRequest purge;
+  purge.older_than = purge.unfinished_older_than = 0s;
+  EXPECT_EQ(store->purge(purge, 10).total, 0);
+  purge.ids = {run.id};
+  EXPECT_EQ(store->purge(purge, 10).total, 0);
+  EXPECT_EQ(store->find(run.id)->status.text(), "paused");
+}
+
+TEST_F(SqliteFile, BackupInUseIsWholeAndOverwritesNothing) {
+  auto store = open();
+  const auto run = enqueue(*store);
+  const std::string copy = folder.file("copy.db");
+  {
+    std::stop_source stop;
+    auto writing = env.spawn({}, [&] {
+      while (!stop.stop_requested()) enqueue(*store);
+    });
+    store->backup(copy);
+    stop.request_stop();
+  }
+  auto restored = open_store("sqlite:" + copy, env);
+  EXPECT_TRUE(restored->find(run.id).has_value());
+  for (const Finding& finding : restored->check()) {
+    EXPECT_NE(finding.grade, Finding::Grade::bad) << finding.text;
+  }
+  const std::string before = bytes(copy);
+  EXPECT_THROW(store->backup(copy), RefusedError);
+  EXPECT_EQ(bytes(copy), before);
+  EXPECT_THROW(store->backup(folder.file("missing/copy.db")), StoreError);
+}
+
+TEST_F(SqliteFile, FailingWriteIsUndoneAloneAmongOthers) {
+  auto store = open();
+  const NewRun taken = a_run(env);
+  store->start(taken, "caller");
+  std::atomic<int> stored{0};
+  std::atomic<int> refused{0};
+  {
+    std::vector<std::unique_ptr<Thread>> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.push_back(env.spawn({}, [&, t] {
+        for (int i = 0; i < 10; ++i) {
+          try {
+            if (t % 4 == 0) {
+              store->start(taken, "another");
+            } else {
+              enqueue(*store);
+              ++stored;
+            }
+          } catch (const RefusedError&) {
+            ++refused;
+          }
+        }
+      }));
+    }
+  }
+  EXPECT_EQ(stored, 60);
+  EXPECT_EQ(refused, 20);
+  EXPECT_EQ(store->stats().by_status.at("queued"), 60);
+}
+
+TEST_F(SqliteFile, FrozenWriterIsNamedAndStopsNobodysReading) {
+  auto store = open();
+  const auto run = enqueue(*store);
+  const int lock = ::open((path() + "-lock").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  EXPECT_TRUE(store->find(run.id).has_value());
+  EXPECT_TRUE(store->claim({"w", {offer("none")}, {}, 1, {}}).runs.empty());
+  auto clock = env.spawn({}, [&] {
+    for (int i = 0; i < 200; ++i) {
+      env.advance(100ms);
+      env.sleep_for(2ms, {});
+    }
+  });
+  bool is_named = false;
+  for (const Finding& finding : store->check()) {
+    is_named = is_named || (finding.grade == Finding::Grade::bad && finding.subject == "writer" &&
+                            has(finding.text, std::to_string(getpid())));
+  }
+  clock.reset();
+  close(lock);
+  EXPECT_TRUE(is_named);
+  enqueue(*store);
+}
+
+TEST_F(SqliteFile, WritersGoOnWhenTheLockFileIsRemoved) {
+  auto store = open();
+  enqueue(*store);
+  unlink((path() + "-lock").c_str());
+  auto other = open();
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (Store* each : {store.get(), other.get()}) {
+    threads.push_back(env.spawn({}, [this, each] {
+      for (int i = 0; i < 50; ++i) enqueue(*each);
+    }));
+  }
+  threads.clear();
+  EXPECT_EQ(store->stats().by_status.at("queued"), 101);
+}
+
+TEST_F(SqliteFile, LogStaysSmallBesideReaders) {
+  auto store = open();
+  std::stop_source stop;
+  std::vector<std::unique_ptr<Thread>> readers;
+  for (int i = 0; i < 3; ++i) {
+    readers.push_back(env.spawn({}, [&] {
+      std::int64_t cursor = 0;
+      while (!stop.stop_requested()) {
+        store->list({});
+        store->all_events(cursor, 50);
+      }
+    }));
+  }
+  for (int i = 0; i < 30; ++i) {
+    std::vector<NewRun> batch;
+    for (int j = 0; j < 10; ++j) {
+      batch.push_back(a_run(env));
+      batch.back().row.input = std::string(60'000, 'x');
+    }
+    store->enqueue(batch);
+  }
+  stop.request_stop();
+  readers.clear();
+  EXPECT_LT(std::filesystem::file_size(path() + "-wal"), 80u << 20);
+}
+
+TEST_F(SqliteFile, WakesAWorkerOfAnotherStoreOnTheFile) {
+  auto store = open();
+  auto other = open();
+  EXPECT_TRUE(store->claim({"w", {offer()}, {}, 1, {}}).runs.empty());
+  enqueue(*other);
+  // Announced between the look and the wait: found without waiting for the poll.
+  const StoreTime before = real_env().store_now();
+  store->wait_for_work(1h, {});
+  EXPECT_LT(real_env().store_now() - before, 200ms);
+  unlink((path() + "-wake").c_str());
+  // Without the file the wait ends by itself.
+  store->wait_for_work(1h, {});
+}
+
+TEST_F(SqliteFile, PresenceFileRemovedFromOutsideIsNoticed) {
+  auto store = open();
+  const Identity identity = env.make_identity();
+  auto hold = store->presence()->hold(identity);
+  unlink((path() + "-workers/" + identity.id).c_str());
+  EXPECT_FALSE(hold->is_intact());
+}
+
+TEST_F(SqliteFile, HolderOfLeasesWithoutAFileBecomesASuspect) {
+  auto store = open();
+  enqueue(*store);
+  store->claim({"vanished", {offer()}, {}, 1, {}});
+  EXPECT_TRUE(store->presence()->watch(0ms, {}).empty());
+  env.advance(251ms);
+  EXPECT_EQ(store->presence()->watch(0ms, {}), std::vector<WorkerId>{"vanished"});
+}
+
+TEST_F(SqliteFile, DeathOfAnotherProcessIsSeenAtOnce) {
+  auto store = open();
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto own = open_store(url(), real_env());
+    const Identity identity = real_env().make_identity();
+    const auto hold = own->presence()->hold(identity);
+    if (::write(ready[1], identity.id.data(), identity.id.size()) < 0) _exit(1);
+    pause();
+    _exit(0);
+  }
+  std::array<char, 256> text{};
+  const auto size = read(ready[0], text.data(), text.size());
+  ASSERT_GT(size, 0);
+  const WorkerId id(text.data(), static_cast<std::size_t>(size));
+  PresenceBoard* board = store->presence();
+  EXPECT_TRUE(board->watch(0ms, {}).empty());
+  EXPECT_EQ(board->prove_gone(id), nullptr);
+  auto killing = env.spawn({}, [&] { kill(child, SIGKILL); });
+  const auto suspects = board->watch(1h, {});
+  EXPECT_EQ(suspects, std::vector{id});
+  EXPECT_NE(board->prove_gone(id), nullptr);
+  waitpid(child, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+}  // namespace
+}  // namespace holdfast::testing
