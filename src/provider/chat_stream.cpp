@@ -11,6 +11,12 @@ namespace {
 constexpr std::size_t kMaxCalls = 1000;
 constexpr std::int64_t kMaxIndex = 1000000;
 
+/// A member that is there and not null: streams write null for what they leave out.
+const Json* find_given(const Json& object, const char* key) {
+  const Json* found = find_member(object, key);
+  return found == nullptr || found->is_null() ? nullptr : found;
+}
+
 /// A call whose arguments are whole: nothing more can belong to it.
 bool is_whole(const RawCall& call) {
   return !call.name.empty() && extent_of(call.arguments) == JsonExtent::complete;
@@ -20,9 +26,9 @@ bool is_whole(const RawCall& call) {
 
 std::variant<std::string, Malformed> ChatAssembler::add(const Json& chunk) {
   if (!chunk.is_object()) return Malformed{std::string("a chunk is ") + chunk.type_name()};
-  if (const Json* usage = find_member(chunk, "usage")) reply_.usage = *usage;
-  if (const Json* filter = find_member(chunk, "prompt_filter_results")) filter_ = *filter;
-  const Json* choices = find_member(chunk, "choices");
+  if (const Json* usage = find_given(chunk, "usage")) reply_.usage = *usage;
+  if (const Json* filter = find_given(chunk, "prompt_filter_results")) filter_ = *filter;
+  const Json* choices = find_given(chunk, "choices");
   if (choices == nullptr) return std::string();
   if (!choices->is_array()) {
     return Malformed{std::string("a chunk's choices is ") + choices->type_name()};
@@ -30,23 +36,23 @@ std::variant<std::string, Malformed> ChatAssembler::add(const Json& chunk) {
   std::string added;
   for (const Json& choice : *choices) {
     if (!choice.is_object()) return Malformed{"a chunk's choice is no object"};
-    const Json* index = find_member(choice, "index");
+    const Json* index = find_given(choice, "index");
     if (index != nullptr && *index != 0) continue;  // one answer was asked for
-    if (const Json* delta = find_member(choice, "delta")) {
+    if (const Json* delta = find_given(choice, "delta")) {
       if (!delta->is_object()) return Malformed{"a chunk's delta is no object"};
-      if (const Json* content = find_member(*delta, "content")) {
+      if (const Json* content = find_given(*delta, "content")) {
         auto text = read_content(*content);
         if (!text) return Malformed{"a chunk's content is no text"};
         added += *text;
       }
       if (!text_member(*delta, "refusal").empty()) reply_.has_refusal = true;
-      if (const Json* calls = find_member(*delta, "tool_calls")) {
+      if (const Json* calls = find_given(*delta, "tool_calls")) {
         if (!calls->is_array()) return Malformed{"a chunk's tool_calls is no list"};
         for (const Json& call : *calls) {
           if (auto malformed = add_call(call)) return *malformed;
         }
       }
-      if (const Json* call = find_member(*delta, "function_call")) {
+      if (const Json* call = find_given(*delta, "function_call")) {
         if (auto malformed = add_call(Json{{"index", 0}, {"function", *call}})) return *malformed;
       }
     }
@@ -68,16 +74,16 @@ ChatAssembler::Slot* ChatAssembler::find_slot(std::optional<std::int64_t> index,
 
 std::optional<Malformed> ChatAssembler::add_call(const Json& delta) {
   if (!delta.is_object()) return Malformed{"a streamed tool call is no object"};
-  const Json* function = find_member(delta, "function");
+  const Json* function = find_given(delta, "function");
   if (function != nullptr && !function->is_object()) {
     return Malformed{"a streamed tool call's function is no object"};
   }
   const std::string id = text_member(delta, "id");
   const std::string name = function != nullptr ? text_member(*function, "name") : std::string();
-  const Json* arguments = function != nullptr ? find_member(*function, "arguments") : nullptr;
+  const Json* arguments = function != nullptr ? find_given(*function, "arguments") : nullptr;
 
   std::optional<std::int64_t> index;
-  if (const Json* given = find_member(delta, "index")) {
+  if (const Json* given = find_given(delta, "index")) {
     if (!given->is_number_integer() || *given < 0 || *given > kMaxIndex) {
       return Malformed{"a streamed tool call's index is " + cut(dump_json(*given), 40)};
     }

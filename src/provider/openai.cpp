@@ -96,7 +96,12 @@ class Call {
 
   bool on_piece(const HttpResponse& head, std::string_view piece) {
     if (head.status < 200 || head.status >= 300 || !says_event_stream(head)) return true;
-    is_stream_ = true;
+    if (!is_stream_) {
+      // What fails in the middle is judged with the status and the headers of its answer.
+      is_stream_ = true;
+      response_.status = head.status;
+      response_.headers = head.headers;
+    }
     return take(parser_.feed(piece));
   }
 
@@ -160,7 +165,7 @@ class Call {
   ModelReply read_response() {
     const bool is_success = response_.status >= 200 && response_.status < 300;
     if (!response_.transport_kind.empty() || !is_success) throw failure_of_response();
-    if (!is_stream_ && looks_like_events()) {
+    if (!is_stream_ && (says_event_stream(response_) || looks_like_events())) {
       is_stream_ = true;
       take(parser_.feed(response_.body));
     }

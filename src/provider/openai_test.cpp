@@ -173,6 +173,19 @@ TEST(OpenAi, JudgesStreamsByTheirEnd) {
   }
 }
 
+TEST(OpenAi, JudgesAnErrorInAStreamWithTheHeadersOfItsAnswer) {
+  StubServer server;
+  StubAnswer answer = StubAnswer::events("data: {\"error\":{\"type\":\"overloaded_error\"}}\n\n");
+  answer.headers.emplace_back("retry-after", "7");
+  answer.headers.emplace_back("x-should-retry", "false");
+  server.play(answer);
+  const Failure failure = failure_of(spec_for(server, true));
+  EXPECT_EQ(failure.cls, overloaded);
+  EXPECT_EQ(failure.retry_after, Duration(7000));
+  EXPECT_EQ(failure.should_retry, false);
+  EXPECT_NE(failure.message.find("status 200"), std::string::npos) << failure.message;
+}
+
 TEST(OpenAi, ReturnsParallelCallsOfAStream) {
   StubServer server;
   server.play(StubAnswer::events(
