@@ -8,6 +8,12 @@ namespace {
 
 class RunVerbs : public RuntimeTest {
  protected:
+  /// The wall time of a lease's end is reckoned anew at each look.
+  Json row(const RunId& id) {
+    auto json = to_json(runtime_->get(id));
+    json.erase("lease_expires_at");
+    return json;
+  }
   /// One run in each status but failed.
   std::vector<RunId> one_of_each_other_status() {
     auto later = request("echo", 1);
@@ -64,11 +70,11 @@ TEST_P(RunVerbs, RefuseAnIdThatDoesNotExist) {
 
 TEST_P(RunVerbs, RedriveOnlyWhatFailed) {
   for (const auto& id : one_of_each_other_status()) {
-    const auto before = to_json(runtime_->get(id));
+    const auto before = row(id);
     const auto events = kinds(id);
     expect_refused(Refusal::conflict, id, [&] { runtime_->redrive(id, {"ada", "", ""}); });
     expect_refused(Refusal::conflict, before["status"], [&] { runtime_->redrive(id, {}); });
-    EXPECT_EQ(to_json(runtime_->get(id)), before);
+    EXPECT_EQ(row(id), before);
     EXPECT_EQ(kinds(id), events);
   }
   expect_sound();

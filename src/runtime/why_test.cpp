@@ -73,7 +73,8 @@ class Why : public ::testing::Test {
         << command << "\nin: " << Json(commands).dump();
   }
   void expect_does_not_offer(const std::string& verb) {
-    for (const auto& command : explain(in_).at("commands")) {
+    const auto json = explain(in_);
+    for (const auto& command : json.at("commands")) {
       EXPECT_NE(command.get<std::string>().find("holdfast " + verb), 0U) << command;
     }
   }

@@ -18,7 +18,9 @@ sanitize=$(sed -n 's/^HOLDFAST_SANITIZE:[A-Z]*=//p' "$build_dir/CMakeCache.txt")
 flags=${sanitize:+-fsanitize=$sanitize}
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:[A-Z]*=//p' "$build_dir/CMakeCache.txt")
 
-cmake --build "$build_dir" >"$work/log" 2>&1 || { cat "$work/log"; fail "the project does not build"; }
+if [ ! -f "$build_dir/lib/libholdfast.a" ]; then
+  cmake --build "$build_dir" >"$work/log" 2>&1 || { cat "$work/log"; fail "the project does not build"; }
+fi
 if ! cmake --install "$build_dir" --prefix "$work/prefix" >"$work/log" 2>&1; then
   cat "$work/log"
   fail "cmake --install"
