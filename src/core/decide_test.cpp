@@ -38,7 +38,7 @@ void expect_dead(const Settlement& settlement, Reason reason) {
   EXPECT_EQ(settlement.outcome, Outcome::failed);
   EXPECT_FALSE(settlement.charged);
   EXPECT_TRUE(settlement.failure);
-  EXPECT_EQ(settlement.payload["reason"], to_word(reason));
+  EXPECT_EQ(settlement.payload.value("reason", ""), to_word(reason));
 }
 
 TEST(Decide, CompletesWithTheAnswer) {
@@ -126,6 +126,7 @@ TEST(Decide, TheFenceWinsOverEveryEnd) {
       const Settlement settlement = decide_for(run, end, interactive);
       expect_dead(settlement, Reason::not_retryable);
       EXPECT_FALSE(settlement.clears_fence);
+      ASSERT_TRUE(settlement.failure);
       EXPECT_NE(settlement.failure->message.find("tool:pay"), std::string::npos);
     }
   }

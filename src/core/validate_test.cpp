@@ -43,11 +43,11 @@ TEST(CheckRequest, AcceptsWhatIsInOrder) {
 }
 
 TEST(CheckRequest, NamesTheFieldOfEachFault) {
-  struct Row {
+  struct FieldRow {
     const char* field;
     std::function<void(RunRequest&)> spoil;
   };
-  const Row rows[] = {
+  const FieldRow rows[] = {
       {"agent", [](RunRequest& r) { r.agent = ""; }},
       {"agent", [](RunRequest& r) { r.agent = std::string(129, 'a'); }},
       {"agent", [](RunRequest& r) { r.agent = "a\nb"; }},
@@ -82,7 +82,7 @@ TEST(CheckRequest, NamesTheFieldOfEachFault) {
          for (int i = 0; i < 33; ++i) r.labels[std::to_string(i)];
        }},
   };
-  for (const Row& row : rows) {
+  for (const FieldRow& row : rows) {
     RunRequest request = good_request();
     row.spoil(request);
     const std::string refusal = refusal_of(request);
