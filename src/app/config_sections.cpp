@@ -50,6 +50,7 @@ void read_word(TableReader& table, std::string_view key, E& into,
   std::string word(to_word(into));
   table.read(key, word);
   std::vector<std::string> words;
+  words.reserve(choices.size());
   for (const E choice : choices) words.emplace_back(to_word(choice));
   if (const auto value = parse_word<E>(word)) {
     into = *value;
@@ -238,6 +239,7 @@ template <class Spec>
 void check_name(const std::vector<Spec>& specs, const std::string& name, std::string_view what,
                 unsigned line, const std::string& key, ConfigProblems& problems) {
   std::vector<std::string> names;
+  names.reserve(specs.size());
   for (const auto& spec : specs) names.push_back(spec.name);
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   const auto meant = did_you_mean(name, names);

@@ -242,6 +242,7 @@ void TableReader::read(std::string_view key, std::vector<std::string>& into) {
   }
   read(key, texts);
   into.clear();
+  into.reserve(texts.size());
   for (auto& item : texts) into.push_back(std::move(item.text));
 }
 

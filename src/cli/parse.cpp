@@ -68,6 +68,7 @@ Split split(const CommandText* command, const std::vector<const OptionText*>& op
 
 std::vector<const OptionText*> pointers(const std::vector<OptionText>& options) {
   std::vector<const OptionText*> all;
+  all.reserve(options.size());
   for (const auto& option : options) all.push_back(&option);
   return all;
 }
@@ -86,6 +87,7 @@ std::vector<std::string> expand_short_help(std::vector<std::string> words) {
                                         const std::string& word) {
   const auto name = word.substr(0, word.find('='));
   std::vector<std::string> names;
+  names.reserve(options.size());
   for (const auto* option : options) names.push_back(option->name);
   const auto meant = did_you_mean(name, names);
   refuse(command, fmt::format("unknown option {}{}", clean_utf8(name),

@@ -42,6 +42,7 @@ void need_served_agents(Invocation& call) {
 std::string ready_line(const WorkerHandle& worker, const WorkerSettings& settings,
                        const RuntimeOptions& options) {
   std::vector<std::string> agents;
+  agents.reserve(options.agents.size());
   for (const auto& agent : options.agents) agents.push_back(agent.name);
   return safe_line(fmt::format(
       "worker {} ready: {} slots, agents {}, queues {}", worker.id(), settings.concurrency,
