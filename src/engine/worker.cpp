@@ -29,7 +29,7 @@ class Worker final : public WorkerHandle {
   ~Worker() override;
 
   void start();
-  void stop() override { stopping_.request_stop(); }
+  void stop() override;
   void stop_now() override;
   void join() override;
   const WorkerId& id() const override { return identity_.id; }
@@ -119,6 +119,12 @@ void Worker::start() {
   thread_ = env_.spawn({"hf-worker", kWorkerStackBytes}, [this] { run(); });
 }
 
+void Worker::stop() {
+  stopping_.request_stop();
+  // At once, not when the claiming thread comes to it: after this call no new step begins.
+  end_segments(Ending::at_boundary);
+}
+
 void Worker::stop_now() {
   at_once_ = true;
   stopping_.request_stop();
@@ -205,8 +211,9 @@ void Worker::assign(Claimed claimed, StoreTime sent) {
   auto segment = std::make_shared<LiveSegment>(
       LiveSegment::Setup{claimed.lease, claimed.run.policy, sent, keep_alive_.renews()}, env_,
       *slot->signal);
-  if (is_stopping()) segment->end(at_once_ ? Ending::at_once : Ending::at_boundary);
   keep_alive_.add(segment);
+  // In this order: who asks for a stop either finds it there or has asked before.
+  if (is_stopping()) segment->end(at_once_ ? Ending::at_once : Ending::at_boundary);
   slots_.start(*slot, Assignment{std::move(claimed.run), std::move(segment)});
 }
 
