@@ -142,6 +142,7 @@ class ScriptedChain : public ModelChain {
     requests[turn].push_back(text_of(request));
     last = request;
     if (failure) throw FailureError(*failure);
+    if (calls() > 100) throw std::logic_error("the loop does not end");
     return replies.at(std::min(turn, replies.size() - 1));
   }
   std::size_t calls() const {

@@ -52,7 +52,7 @@ class TestFolder {
 };
 
 /// A named pipe that processes hold open to show that they live. The test waits for what happens,
-/// never for time to pass; a minute without it is a failure.
+/// never for time to pass; half a minute without it is a failure.
 class LifeLine {
  public:
   explicit LifeLine(const TestFolder& folder) : path_(folder.file("life")) {
@@ -84,7 +84,7 @@ class LifeLine {
  private:
   bool wait(std::string& text) {
     pollfd fd{fd_, POLLIN, 0};
-    if (poll(&fd, 1, 60'000) <= 0) return false;
+    if (poll(&fd, 1, 30'000) <= 0) return false;
     char buffer[256];
     const ssize_t count = ::read(fd_, buffer, sizeof buffer);
     if (count > 0) text.append(buffer, static_cast<std::size_t>(count));
@@ -103,7 +103,7 @@ inline ToolCommand command_in(const TestFolder& folder, const std::string& progr
   command.arguments = {program};
   command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin"};
   command.folder = folder.path();
-  command.timeout = std::chrono::minutes(1);
+  command.timeout = std::chrono::minutes(5);  // longer than a life line waits
   return command;
 }
 
