@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/guard.hpp"
 #include "core/validate.hpp"
 #include "runtime/checked_value.hpp"
 #include "runtime/front.hpp"
@@ -54,7 +55,7 @@ void need_fitting_values(const Run& run, const Json& values, const Limits& limit
   check_value("values", values, limits.request_bytes, limits.depth);
   const auto& schema = run.waiting_for->schema;
   const auto errors = schema_errors(schema.is_null() ? Json::object() : schema, values);
-  if (errors.empty()) return;
+  if (HOLDFAST_GUARD("decide_values_fit", errors.empty())) return;
   throw RefusedError(Refusal::usage,
                      fmt::format("these values do not fit what run {} asks for: {}; `holdfast show "
                                  "{}` has the schema",

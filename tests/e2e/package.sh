@@ -37,9 +37,9 @@ check_program() {
   echo "package: $2: $said"
 }
 
-export CXXFLAGS="$flags"
+export LDFLAGS="$flags"
 cmake -S "$source_dir/tests/e2e/package" -B "$work/outside" -DCMAKE_PREFIX_PATH="$work/prefix" \
-  -DCMAKE_BUILD_TYPE=Debug >"$work/log" 2>&1 || { cat "$work/log"; fail "find_package does not configure"; }
+  >"$work/log" 2>&1 || { cat "$work/log"; fail "find_package does not configure"; }
 cmake --build "$work/outside" >"$work/log" 2>&1 || { cat "$work/log"; fail "find_package does not build"; }
 check_program "$work/outside/outside" "find_package"
 
