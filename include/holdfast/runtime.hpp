@@ -209,8 +209,8 @@ class Runtime {
   virtual Run cancel(const RunId&, const Operator&) = 0;
   virtual DecisionResult decide(const Decision&, const Observer&, std::stop_token stop) = 0;
   virtual Run redrive(const RunId&, const Operator&) = 0;
-  /// Failed runs that match, oldest first, those that had failed when the call began. `limit` 0: all.
-  /// The operation makes a repeated call move no run twice.
+  /// Failed runs that match, oldest first, those that had failed when the call began. `limit` 0:
+  /// all. The operation makes a repeated call move no run twice.
   virtual BulkReport redrive_all(const ListFilter&, bool dry_run, const Operator&) = 0;
   virtual Run resolve(const ResolveRequest&) = 0;
   virtual Run hand_over(const RunId&, bool force, const Operator&) = 0;

@@ -480,8 +480,7 @@ TEST(OpenAi, RefusesAddressesItCannotUse) {
 TEST(OpenAi, LetsTheObserversExceptionPass) {
   StubServer server;
   server.play(StubAnswer::events(kStream));
-  CallContext context;
-  context.on_text = [](std::string_view) { throw std::runtime_error("observer"); };
+  const CallContext context{{}, {}, [](std::string_view) { throw std::runtime_error("observer"); }};
   EXPECT_THROW(ask(spec_for(server, true), context), std::runtime_error);
 }
 
@@ -490,14 +489,10 @@ TEST(OpenAi, IsUsableFromManyThreads) {
   for (int i = 0; i < 16; ++i) server.play(StubAnswer::json(200, kAnswer));
   const auto provider = make_openai(spec_for(server, false), real_env(), {});
   std::atomic<int> answered = 0;
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < 16; ++i) {
-      threads.emplace_back([&] {
-        if (provider->complete("gpt", hello(), {}).text == "Hi") ++answered;
-      });
-    }
-  }
+  const auto call = [&] { answered += provider->complete("gpt", hello(), {}).text == "Hi"; };
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 16; ++i) threads.emplace_back(call);
+  threads.clear();
   EXPECT_EQ(answered, 16);
 }
 

@@ -34,6 +34,13 @@ Write apply(Rows& rows, StoredRun& stored, Transition transition) {
   return Write::applied;
 }
 
+/// Saves what the transition says; false where it says nothing.
+bool did_change(Rows& rows, StoredRun& stored, Transition transition) {
+  auto* change = std::get_if<Change>(&transition);
+  if (change != nullptr) rows.save(stored, *change);
+  return change != nullptr;
+}
+
 Claimed as_claimed(const StoredRun& stored) {
   const Run& run = stored.run;
   return {run, Lease{run.id, run.claim, run.claimed_by.value_or(""), !run.lease_until.has_value()}};
@@ -298,9 +305,7 @@ ReapReport reap(Rows& rows, int limit, const Decider& decider) {
   for (const RunId& id : rows.overdue_waits(limit)) {
     auto stored = rows.load(id, Parts::hot);
     if (!stored) continue;
-    if (apply(rows, *stored, wait_expired(stored->run, rows.now())) == Write::applied) {
-      ++report.expired;
-    }
+    if (did_change(rows, *stored, wait_expired(stored->run, rows.now()))) ++report.expired;
   }
   const auto stale_runs = rows.stale(limit);
   for (const RunId& id : stale_runs) {
@@ -312,7 +317,7 @@ ReapReport reap(Rows& rows, int limit, const Decider& decider) {
     const Settlement settlement = decider(stored->run);
     auto transition =
         reaped(stored->run, settlement, stored->run.lease_lost_by_presence, rows.now());
-    if (apply(rows, *stored, std::move(transition)) != Write::applied) {
+    if (!did_change(rows, *stored, std::move(transition))) {
       ++report.skipped;
     } else if (stored->run.status.is(Status::queued)) {
       ++report.requeued;
@@ -334,8 +339,7 @@ int expire_leases_of(Rows& rows, const WorkerId& worker, StoreTime not_renewed_s
     auto stored = rows.load(id, Parts::hot);
     if (!stored) continue;
     auto transition = lease_expired_by_presence(stored->run, worker, not_renewed_since, rows.now());
-    if (apply(rows, *stored, std::move(transition)) != Write::applied) continue;
-    ++count;
+    if (did_change(rows, *stored, std::move(transition))) ++count;
   }
   return count;
 }

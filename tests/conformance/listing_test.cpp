@@ -128,6 +128,7 @@ TEST_P(Listing, RefusesACursorThatIsNone) {
 
 TEST_P(Listing, EventsOfAllRunsComeInTheOrderOfCommits) {
   const auto first = enqueue();
+  env.advance(1ms);
   const auto second = enqueue();
   complete(claim_one());
   std::int64_t cursor = 0;

@@ -13,6 +13,7 @@ namespace {
 /// Everything of a run that a store keeps, as text.
 std::string text_of(const Run& run) {
   Json json = to_json(run);
+  json.erase("abandoned");  // filled in where a run is read, not where it is changed
   json["lease_until"] =
       run.lease_until ? Json(run.lease_until->time_since_epoch().count()) : Json();
   json["policy"] = encode(run.policy);

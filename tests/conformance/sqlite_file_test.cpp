@@ -69,7 +69,9 @@ TEST_F(SqliteFile, RefusesUrlsOfOtherForms) {
 
 TEST_F(SqliteFile, RefusesAFolder) {
   mkdir(path().c_str(), 0700);
-  EXPECT_TRUE(has(refusal(), "is a folder"));
+  EXPECT_THROW(open(), StoreError);
+  EXPECT_TRUE(std::filesystem::is_empty(path()));
+  EXPECT_NE(access((path() + "-lock").c_str(), F_OK), 0);
 }
 
 TEST_F(SqliteFile, RefusesAPathInAFolderThatIsMissing) {

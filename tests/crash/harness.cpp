@@ -94,15 +94,17 @@ std::vector<std::string> failpoints() {
 }
 
 Site::Site(const Settings& settings) : folder_(temporary_folder()), store_folder_(folder_) {
+  policy.backoff_base = Duration(20);
+  policy.backoff_cap = Duration(100);
   write("tool.sh", kTool, true);
   write("probe.sh", "#!/bin/sh\nexit 3\n", true);
   script("errand", {call("lookup", {{"id", "c-1"}}), call("label", {{"tag", "vip"}}),
                     call("pay", {{"amount", 12}}), say("paid")});
   script("payer", {call("pay"), say("paid")});
   script("reader", {call("lookup"), say("found")});
-  script("plain", {say("hello")});
+  script("plain", Json::array({say("hello")}));
   script("gated", {call("lookup"), call("send"), say("sent")});
-  script("worded", {say("hello")});
+  script("worded", Json::array({say("hello")}));
   script("asker", {call("charge"), say("charged")});
   configure(settings);
 }
@@ -191,6 +193,8 @@ Runtime& Site::runtime() {
   if (!runtime_) {
     RuntimeOptions options;
     options.store_url = store_url();
+    options.policy = policy;
+    options.heartbeat = policy.lease / 4;
     runtime_ = Runtime::open(std::move(options));
     for (const char* task : {"count", "abort", "faults", "burn"}) {
       runtime_->register_task(task, [](RunContext&) { return Json(); });

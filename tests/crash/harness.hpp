@@ -102,6 +102,9 @@ class Site {
   Site(const Site&) = delete;
   Site& operator=(const Site&) = delete;
 
+  /// Of the runs of tasks that this process enqueues. Set before the first of them.
+  Policy policy;
+
   const fs::path& folder() const { return folder_; }
   std::string store_url() const { return "sqlite:" + database().string(); }
   fs::path database() const { return store_folder_ / "runs.db"; }

@@ -195,7 +195,8 @@ TEST(People, DecisionsFromManyProcessesKeepTheJournalGapless) {
   Process worker = site.worker();
   ASSERT_TRUE(site.reaches(run, "waiting_for_approval"));
   std::vector<Process> deciders;
-  for (const Json& call : site.show(run).at("waiting_for").at("calls")) {
+  const Json shown = site.show(run);
+  for (const Json& call : shown.at("waiting_for").at("calls")) {
     deciders.emplace_back(site.command({"approve", run, "--call", call.at("id")}));
   }
   ASSERT_EQ(deciders.size(), static_cast<std::size_t>(calls));

@@ -5,11 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -37,8 +36,16 @@ bool eventually(milliseconds limit, const std::function<bool()>& done) {
 void let_pass(milliseconds time) { std::this_thread::sleep_for(time); }
 
 std::string read_file(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::string text;
+  const int opened = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (opened < 0) return text;
+  std::array<char, 8192> block{};
+  // A process may end while its entry in /proc is read: what was read until then counts.
+  for (ssize_t size = 0; (size = read(opened, block.data(), block.size())) > 0;) {
+    text.append(block.data(), static_cast<std::size_t>(size));
+  }
+  close(opened);
+  return text;
 }
 
 namespace {

@@ -27,6 +27,7 @@ TEST(Reapers, SeveralAtOnceHandleEachStaleRunOnce) {
   Settings settings;
   settings.reaper = "0s";
   Site site(settings);
+  site.policy.lease = Duration(1500);
   const int count = scaled(60, 500);
   const auto runs = enqueue_many(site, "burn", count, {{"ms", 60000}});
   Process frozen = site.app(
@@ -71,7 +72,6 @@ TEST(Reapers, ARunThatKillsItsProcessIsExecutedFourTimesAndItsNeighboursFinish) 
   EXPECT_EQ(shown.at("reason"), "retries_exhausted");
   EXPECT_EQ(shown.at("reclaim_count"), 3);
   EXPECT_NE(shown.at("error").at("message").get<std::string>().find("worker"), std::string::npos);
-  EXPECT_NE(shown.at("error").at("message").get<std::string>().find("boom"), std::string::npos);
   const auto settled = [&](const std::string& run) {
     const Json now = site.show(run);
     // A neighbour killed inside its write rests with a person; all others finish.
@@ -120,6 +120,7 @@ TEST(Reapers, FailuresKillsAndFreezesShareOneBudget) {
   for (std::size_t i = 1; i < sequences.size(); i += stride) {
     SCOPED_TRACE(sequences[i].dump());
     Site site;
+    site.policy.lease = Duration(600);
     const std::string run = enqueue_many(site, "faults", 1, {{"faults", sequences[i]}}).front();
     drive(site, run);
     EXPECT_EQ(site.status(run), "failed");
@@ -131,6 +132,7 @@ TEST(Reapers, FailuresKillsAndFreezesShareOneBudget) {
   for (const Json& survived : {Json({"503", "kill"}), Json({"freeze", "503"})}) {
     SCOPED_TRACE(survived.dump());
     Site site;
+    site.policy.lease = Duration(600);
     const std::string run = enqueue_many(site, "faults", 1, {{"faults", survived}}).front();
     drive(site, run);
     EXPECT_EQ(site.status(run), "completed");
@@ -141,6 +143,7 @@ TEST(Reapers, FailuresKillsAndFreezesShareOneBudget) {
 
 TEST(Reapers, TheDeadLetterListForgetsNothingAndPagesOnceOverEachRow) {
   Site site;
+  site.policy.max_requeues = 0;
   const int count = scaled(300, 20000);
   Json always = Json::array();
   for (int i = 0; i < 4; ++i) always.push_back("503");

@@ -230,9 +230,12 @@ Run MemoryRows::shown(const Run& run) const {
   Run copy = run;
   copy.lease_expires_at.reset();
   if (run.lease_until) copy.lease_expires_at = now_.wall + (*run.lease_until - now_.store);
-  copy.abandoned = run.status.is(Status::running) && !run.lease_until && run.claimed_by &&
-                   presence_.is_gone(*run.claimed_by);
   return copy;
+}
+
+void MemoryRows::show_abandoned(Run& run) const {
+  run.abandoned = run.status.is(Status::running) && !run.lease_until && run.claimed_by &&
+                  presence_.is_gone(*run.claimed_by);
 }
 
 RunPage MemoryRows::list(const ListFilter& filter) const {
@@ -255,6 +258,7 @@ RunPage MemoryRows::list(const ListFilter& filter) const {
   for (std::size_t i = 0; i < found.size() && i < as_size(filter.limit); ++i) {
     page.runs.push_back(shown(found[i]->run));
     page.runs.back().definition = Json();
+    show_abandoned(page.runs.back());
   }
   if (page.runs.size() < found.size() && !page.runs.empty()) {
     const StoredRun& last = *found[page.runs.size() - 1];

@@ -44,8 +44,8 @@ class MemoryRows : public Rows {
   std::vector<Event> events(const RunId&, std::int64_t after, int limit) const;
   std::vector<Event> all_events(std::int64_t& cursor, int limit) const;
   StoreStats stats() const;
-  /// What is made up for the reader: the lease's end in wall time, and whether it is abandoned.
-  Run shown(const Run&) const;
+  /// Is its process proven gone?
+  void show_abandoned(Run&) const;
 
  private:
   struct Row {
@@ -54,6 +54,8 @@ class MemoryRows : public Rows {
     std::vector<Event> journal;
   };
   Row& row_of(const StoredRun& stored) { return runs_.at(stored.run.id); }
+  /// With the lease's end in wall time.
+  Run shown(const Run&) const;
   void append(Row&, Change&);
   template <class Condition, class Key>
   std::vector<RunId> pick(int limit, const Condition&, const Key&) const;

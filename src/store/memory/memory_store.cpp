@@ -47,8 +47,10 @@ class MemoryStore : public VerbStore {
  public:
   std::optional<Run> find(const RunId& id) override {
     return read([&](MemoryRows& rows) -> std::optional<Run> {
-      if (auto stored = rows.load(id, Parts::all)) return std::move(stored->run);
-      return std::nullopt;
+      auto stored = rows.load(id, Parts::all);
+      if (!stored) return std::nullopt;
+      rows.show_abandoned(stored->run);
+      return std::move(stored->run);
     });
   }
 

@@ -38,7 +38,7 @@ void throw_error(int code, const std::string& path, const std::string& detail) {
       raise(true, "may not be written; check the rights of the file and of its folder");
       break;
     case SQLITE_CANTOPEN:
-      raise(true, "cannot be opened; check the rights of the file and of its folder");
+      raise(false, "cannot be opened; check the rights of the file and of its folder");
       break;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:

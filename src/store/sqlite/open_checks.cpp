@@ -6,10 +6,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include "holdfast/failure.hpp"
@@ -41,26 +43,22 @@ std::int64_t size_of(const std::string& path) {
   return stat(path.c_str(), &info) == 0 ? std::int64_t{info.st_size} : 0;
 }
 
-/// Without a log to complete it, the file must be whole.
-void check_whole(const std::string& path, const Header& header, std::int64_t size) {
-  const std::int64_t page = page_size(header);
-  const bool is_page_size = page >= 512 && page <= 65536 && (page & (page - 1)) == 0;
-  if (!is_page_size) refuse(path, "is damaged: its header is not sound; restore a backup");
-  if (size_of(path + "-wal") > 0) return;
-  const bool is_count_valid = number_at(header, 24) == number_at(header, 92);
-  const std::int64_t expected = is_count_valid ? page * number_at(header, 28) : page;
-  if (size % page != 0 || size < expected) {
-    refuse(path, fmt::format("is damaged: it was cut off ({} of at least {} bytes); stop all its "
-                             "users and restore a backup",
-                             size, std::max(expected, (size / page + 1) * page)));
+/// Nothing where the file does not begin as a database does.
+std::optional<Header> read_header(int fd) {
+  Header header{};
+  const auto size = pread(fd, header.data(), header.size(), 0);
+  if (size != static_cast<ssize_t>(header.size()) ||
+      std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0) {
+    return std::nullopt;
   }
+  return header;
 }
 
 /// A database in SQLite's older journal mode says in its header whose it is.
 void check_owner(const std::string& path, const Header& header) {
   const bool has_log = header[18] == 2;
   const bool is_ours = number_at(header, 68) == kApplicationId;
-  const bool is_blank = number_at(header, 68) == 0 && number_at(header, 40) == 0;
+  const bool is_blank = number_at(header, 68) == 0 && number_at(header, 28) <= 1;
   if (!has_log && !is_ours && !is_blank) {
     refuse(path, "is a database of another program; name another file for the store");
   }
@@ -104,15 +102,31 @@ bool check_before_opening(const std::string& path) {
     refuse(path,
            fmt::format("may not be read and written ({}); check its rights", std::strerror(errno)));
   }
-  Header header{};
-  const auto size = pread(file.get(), header.data(), header.size(), 0);
-  if (size != static_cast<ssize_t>(header.size()) ||
-      std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0) {
+  const auto header = read_header(file.get());
+  if (!header) {
     refuse(path, "is not a SQLite database; name another file, or move this one away");
   }
-  check_whole(path, header, info.st_size);
-  check_owner(path, header);
+  check_owner(path, *header);
   return true;
+}
+
+/// Without a log to complete it, the file must be whole.
+void check_whole(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto header = file ? read_header(file.get()) : std::nullopt;
+  if (!header) return;
+  const std::int64_t page = page_size(*header);
+  const bool is_page_size = page >= 512 && page <= 65536 && (page & (page - 1)) == 0;
+  if (!is_page_size) refuse(path, "is damaged: its header is not sound; restore a backup");
+  if (size_of(path + "-wal") > 0) return;
+  const std::int64_t size = size_of(path);
+  const bool is_count_valid = number_at(*header, 24) == number_at(*header, 92);
+  const std::int64_t expected = is_count_valid ? page * number_at(*header, 28) : page;
+  if (size % page != 0 || size < expected) {
+    refuse(path, fmt::format("is damaged: it was cut off ({} of at least {} bytes); stop all its "
+                             "users and restore a backup",
+                             size, std::max(expected, (size / page + 1) * page)));
+  }
 }
 
 void create_file(const std::string& path) {

@@ -22,6 +22,12 @@ std::optional<std::string> as_text(const Json& value) {
   return dump_json(value);
 }
 
+/// An answer of null is an answer.
+std::optional<std::string> answer_text(const std::optional<Json>& answer) {
+  if (!answer) return std::nullopt;
+  return dump_json(*answer);
+}
+
 template <class E>
 std::optional<std::string> word_text(const std::optional<Word<E>>& word) {
   if (!word) return std::nullopt;
@@ -201,8 +207,7 @@ void SqliteRows::save(StoredRun& stored, Change& change) {
     append(after, change.events);
     row = std::move(after.run);
     update(stored, row);
-    if (change.answer_changed)
-      db_.run(kUpdateAnswer, stored.row, as_text(row.answer.value_or(Json())));
+    if (change.answer_changed) db_.run(kUpdateAnswer, stored.row, answer_text(row.answer));
     if (change.definition_changed) db_.run(kUpdateDefinition, stored.row, as_text(row.definition));
     if (stored.run.status != row.status || stored.run.reason != row.reason) {
       count(stored.run, -1);

@@ -62,13 +62,19 @@ MigrationReport prepare_file(const std::string& path, Env& env) {
   check_before_opening(path);
   WriteLock lock(path, env);
   lock.lock();
-  if (!check_before_opening(path)) create_file(path);
+  if (check_before_opening(path)) {
+    check_whole(path);
+  } else {
+    create_file(path);
+  }
   Connection db(path, false);
   check_version(db);
   use_log_mode(db);
   db.execute("PRAGMA synchronous = FULL");
   const MigrationReport report = migrate_schema(db);
   settle_boot(db, env);
+  // What the file is must stand in the file itself, not only in the log beside it.
+  if (report.before != report.after) db.execute("PRAGMA wal_checkpoint(PASSIVE)");
   lock.unlock();
   return report;
 }

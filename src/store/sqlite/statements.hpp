@@ -103,11 +103,11 @@ inline constexpr char kLeaseHolders[] =
     "AND lease_until IS NOT NULL";
 inline constexpr char kLeasesByKey[] =
     "SELECT row, id, lease_until, lease_key FROM runs INDEXED BY runs_leased "
-    "WHERE lease_key <= ?1 ORDER BY lease_key, row LIMIT ?2";
+    "WHERE lease_key <= ?1 AND status = 'running' ORDER BY lease_key, row LIMIT ?2";
 inline constexpr char kSetLeaseKey[] = "UPDATE runs SET lease_key = ?2 WHERE row = ?1";
 inline constexpr char kStaleByKey[] =
     "SELECT id FROM runs INDEXED BY runs_leased WHERE lease_key <= ?1 AND lease_until <= ?1 "
-    "ORDER BY lease_key, row LIMIT ?2";
+    "AND status = 'running' ORDER BY lease_key, row LIMIT ?2";
 inline constexpr char kOverdueWaits[] =
     "SELECT id FROM runs INDEXED BY runs_waiting WHERE waiting IS NOT NULL "
     "AND wait_deadline <= ?1 AND status IN ('waiting_for_approval', 'waiting_for_input') "
@@ -140,7 +140,7 @@ inline constexpr char kQueuedGroups[] =
     "FROM runs INDEXED BY runs_queued WHERE status = 'queued' GROUP BY agent, queue, priority";
 inline constexpr char kLeaseCounts[] =
     "SELECT count(*), sum(lease_until <= ?1) FROM runs INDEXED BY runs_leased "
-    "WHERE lease_key IS NOT NULL";
+    "WHERE lease_key IS NOT NULL AND status = 'running'";
 
 // Processes and the store itself
 inline constexpr char kReportWorker[] =

@@ -8,9 +8,8 @@ int main() {
   options.store_url = "memory:";
   auto runtime = holdfast::Runtime::open(options);
   runtime->register_task("double", [](holdfast::RunContext& context) -> holdfast::Json {
-    return context.step("multiply", [&]() -> holdfast::Json {
-      return context.run().input.get<int>() * 2;
-    });
+    return context.step("multiply",
+                        [&]() -> holdfast::Json { return context.run().input.get<int>() * 2; });
   });
 
   holdfast::RunRequest request;
