@@ -176,6 +176,16 @@ Process Site::app(std::vector<std::string> args, std::map<std::string, std::stri
   return process;
 }
 
+bool Site::is_up(const Process& process, milliseconds limit) {
+  return eventually(limit, [&] {
+    const Json workers = runtime().workers();
+    for (const Json& worker : workers) {
+      if (worker.at("pid") == process.pid()) return true;
+    }
+    return false;
+  });
+}
+
 std::string Site::log_of(const Process& process) const {
   const auto found = logs_.find(process.pid());
   return found == logs_.end() ? "" : read_file(found->second);

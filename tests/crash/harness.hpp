@@ -124,6 +124,8 @@ class Site {
   Process worker(std::vector<std::string> args = {}, std::map<std::string, std::string> env = {});
   /// A worker made of the library, with the tasks of crash_app.
   Process app(std::vector<std::string> args = {}, std::map<std::string, std::string> env = {});
+  /// Has the worker said that it is there?
+  bool is_up(const Process&, milliseconds limit = seconds(20));
   std::string log_of(const Process&) const;  ///< what a worker wrote on standard error
 
   std::string enqueue(const std::string& agent, std::vector<std::string> more = {}) const;

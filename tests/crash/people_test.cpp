@@ -78,7 +78,9 @@ TEST(People, AWorkerThatDiesAfterTheCancelIsNotReaped) {
 }
 
 TEST(People, ACancelEndsTheToolInFlight) {
-  Site site;
+  Settings settings;
+  settings.heartbeat = "1s";  // the keep-alive's round trip brings the news
+  Site site(settings);
   site.hold("lookup");
   const std::string run = site.enqueue("reader");
   Process worker = site.worker({}, {});

@@ -94,13 +94,16 @@ void drive(Site& site, const std::string& run) {
                                             "200",    "--slots", "1"};
   Process worker = site.app(options);
   std::optional<Process> frozen;
+  std::int64_t frozen_claim = 0;
   ASSERT_TRUE(eventually(seconds(60), [&] {
     if (worker.status()) worker = site.app(options);
     if (worker.is_frozen()) {
       frozen = std::move(worker);
+      frozen_claim = site.show(run).at("claim");
       worker = site.app(options);
     }
-    if (frozen && site.show(run).at("claimed_by") != Json() && site.show(run).at("claim") > 1) {
+    // Thawed once somebody else has the run.
+    if (frozen && site.show(run).at("claim") > frozen_claim) {
       frozen->signal(SIGCONT);
     }
     const std::string now = site.status(run);

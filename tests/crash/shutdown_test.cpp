@@ -31,7 +31,7 @@ TEST(Shutdown, AStopAtAnyMomentAroundTheClaimLosesNothing) {
   Site site;
   for (int i = 0; i < scaled(8, 100); ++i) {
     Process first = site.worker();
-    let_pass(milliseconds(100 + 17 * (i % 8)));
+    ASSERT_TRUE(site.is_up(first));
     const std::string run = site.enqueue("plain");
     let_pass(milliseconds((i * 7) % 50));
     first.signal(SIGTERM);
@@ -130,6 +130,7 @@ TEST(Shutdown, StartedAndStoppedUnderLoadAgainAndAgainNothingIsLost) {
   const auto runs = site.runtime().enqueue(requests);
   for (int i = 0; i < scaled(6, 100); ++i) {
     Process worker = site.app({"worker", "--slots", "4"});
+    ASSERT_TRUE(site.is_up(worker));
     let_pass(milliseconds(150 + 40 * (i % 5)));
     worker.signal(SIGTERM);
     EXPECT_EQ(worker.wait(seconds(30)), 0) << site.log_of(worker);

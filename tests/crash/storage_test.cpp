@@ -75,7 +75,7 @@ void expect_to_survive_a_full_disk(const std::string& held) {
   }
   disk.fill();
   if (!held.empty()) site.let_go(held);
-  const Result refused = site.cli({"enqueue", "plain", "--input", std::string(200000, 'x')});
+  const Result refused = site.cli({"enqueue", "plain", "--input", std::string(100000, 'x')});
   EXPECT_EQ(refused.code, 1) << refused.out << refused.err;
   EXPECT_FALSE(refused.err.empty());
   let_pass(seconds(scaled(3, 30)));
@@ -213,10 +213,9 @@ TEST(Storage, AStoreThatIsRemovedWhileItIsUsedIsReportedAndNotReplaced) {
   for (const char* ending : {"", "-wal", "-shm"}) {
     fs::rename(site.folder() / (std::string("kept") + ending), site.database().string() + ending);
   }
-  Process again = site.worker({"--drain"});
+  Process again = site.worker();
   EXPECT_TRUE(eventually(seconds(20), [&] {
-    return site.runtime().stats().at("by_status").value("completed", 0) == 1 ||
-           (again.status() && (again = site.worker({"--drain"}), false));
+    return site.runtime().stats().at("by_status").value("completed", 0) == 1;
   })) << site.runtime().stats().dump(1);
   again.kill();
   site.expect_sound();
