@@ -63,13 +63,16 @@ void Writer::run(const Work& work) {
 }
 
 void Writer::enter(Waiter& self) {
+  bool must_wait = false;
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(&self);
+    must_wait = has_leader_;
     self.leads = !has_leader_;
     has_leader_ = true;
   }
-  if (!self.leads) self.awake.acquire();
+  // From here on the leader writes to `self`, until it wakes this thread.
+  if (must_wait) self.awake.acquire();
   if (self.leads) lead(self);
   if (self.error) std::rethrow_exception(self.error);
 }
