@@ -1,3 +1,4 @@
+#include "core/run_codec.hpp"
 #include "engine/engine_test_support.hpp"
 
 namespace holdfast::engine_test {
@@ -412,6 +413,24 @@ TEST_F(JournalTest, CountsUsageAndIterationsOfModelSteps) {
   work_off();
   EXPECT_EQ(get(id).iterations, 1);
   EXPECT_EQ(get(id).usage, (Usage{3, 4, 7, 0.5}));
+}
+
+TEST_F(JournalTest, TheEventsOfStepsSayWhatTheyCost) {
+  handle("task", [](RunContext& run) {
+    const auto paid = [](const StepContext&) { return StepResult{"done", Usage{3, 4, 7, 0.5}}; };
+    StepOptions model;
+    model.kind = StepKind::model;
+    run.step("model", model, paid);
+    return run.step("embed", StepOptions{}, paid);
+  });
+  const RunId id = enqueue("task");
+  work_off();
+  Usage told;
+  for (const Event& event : events(id)) {
+    if (event.payload.contains("usage")) told += decode_usage(event.payload.at("usage"));
+  }
+  EXPECT_EQ(told, (Usage{6, 8, 14, 1.0}));
+  EXPECT_EQ(get(id).usage, told);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/guard.hpp"
 #include "base/text.hpp"
+#include "core/run_codec.hpp"
 #include "engine/journal.hpp"
 
 namespace holdfast {
@@ -24,6 +25,10 @@ EventKind event_kind(StepKind kind) {
   return EventKind::step;
 }
 
+/// From its deadline to its certain end a tool has two seconds (SIGTERM, then SIGKILL), and its end
+/// takes a moment more: nobody believes "not landed" before.
+constexpr Duration kEndingTime = std::chrono::seconds(3);
+
 }  // namespace
 
 void Journal::fence(const Step& step) {
@@ -33,7 +38,7 @@ void Journal::fence(const Step& step) {
   fence.effect = step.options.effect;
   fence.arguments = step.options.arguments;
   fence.idempotency_key = fmt::format("{}:{}", run_.id, step.key);
-  fence.timeout = step.timeout;
+  fence.timeout = step.timeout + kEndingTime;
   fence.has_probe = static_cast<bool>(step.options.probe);
   fence.claim = run_.claim;
   StoreTime sent{};
@@ -147,6 +152,13 @@ Json Journal::record(const Step& step, StepResult result, std::vector<NewEvent> 
   record.key = step.key;
   record.payload = step_payload(step.options.kind, step.name, step.key, step.options.effect,
                                 step.options.arguments, kept);
+  if (result.usage && !record.payload.contains("usage")) {
+    // Folding the events gives the row: what a step cost stands in its event.
+    if (!record.payload.contains("result")) {
+      record.payload = {{"name", step.name}, {"key", step.key}, {"result", kept}};
+    }
+    record.payload["usage"] = encode(*result.usage);
+  }
   record.usage = result.usage;
   record.counts_iteration = step.options.kind == StepKind::model;
   record.before = std::move(before);

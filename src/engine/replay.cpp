@@ -59,6 +59,7 @@ Replay::Replay(const std::vector<Event>& events) {
       case EventKind::tool:
       case EventKind::step:
         add_step(event);
+        newest_step_ = event.sequence;
         break;
       case EventKind::slept:
         add_sleep(event);
@@ -177,12 +178,13 @@ Answers Replay::find_answers(const std::string& turn, const std::vector<GatedCal
     if (text_at(event.payload, "turn") != turn) continue;
     const EventKind kind = *event.kind.known();
     const bool is_refusal = kind == EventKind::denied || kind == EventKind::expired;
-    if (is_refusal && event.sequence < newest_redrive_) continue;
+    // A redrive asks a refusal again, unless the run went on behind it.
+    const bool is_behind = event.sequence < newest_step_;
+    if (is_refusal && event.sequence < newest_redrive_ && !is_behind) continue;
     if (kind == EventKind::input_submitted) {
       answers.values = event.payload.value("values", Json());
-    } else if (kind == EventKind::expired) {
-      answers.expired = true;
     }
+    answers.expired = kind == EventKind::expired;
     for (std::size_t i = 0; i < calls.size(); ++i) {
       // The newest word counts: within a drive a call is decided once, and a redrive asks anew.
       if (const auto verdict = verdict_of(kind); verdict && covers(event, calls[i].id)) {

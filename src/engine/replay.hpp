@@ -67,6 +67,7 @@ class Replay {
   std::unordered_set<std::string> used_;
   std::vector<Event> decisions_;
   std::int64_t newest_redrive_ = 0;
+  std::int64_t newest_step_ = 0;
   std::optional<WallTime> claimed_at_;
 };
 

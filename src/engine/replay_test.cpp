@@ -138,6 +138,10 @@ TEST(Answers, OfAnEarlierDriveCountOnlyWhereTheyApproved) {
   const Json both = {{"turn", "t"}, {"calls", {{{"id", "1"}}, {{"id", "2"}}}}};
   Replay denied({event(1, EventKind::denied, both), event(2, EventKind::redriven, {})});
   EXPECT_FALSE(denied.find_answers("t", calls).verdicts[0].has_value());
+  Replay told({event(1, EventKind::denied, both), recorded(2, "tool:x", "tool:x#1.1", "refused"),
+               event(3, EventKind::redriven, {})});
+  EXPECT_EQ(told.find_answers("t", calls).verdicts[0], Verdict::denied)
+      << "the run went on behind the refusal";
   Replay approved({event(1, EventKind::approved, both), event(2, EventKind::redriven, {})});
   EXPECT_EQ(approved.find_answers("t", calls).verdicts[1], Verdict::approved);
   Replay changed_mind({event(1, EventKind::approved, both), event(2, EventKind::redriven, {}),

@@ -93,11 +93,8 @@ class Check {
     same("reclaim_count", run_.reclaim_count, fold.reclaims());
     same("redrive_count", run_.redrive_count, fold.redrives());
     same("iterations", run_.iterations, fold.iterations());
-    // A task's steps may cost something that its events do not say.
-    if (!run_.definition.is_null()) {
-      same("prompt_tokens", run_.usage.prompt_tokens, fold.usage().prompt_tokens);
-      same("completion_tokens", run_.usage.completion_tokens, fold.usage().completion_tokens);
-    }
+    same("prompt_tokens", run_.usage.prompt_tokens, fold.usage().prompt_tokens);
+    same("completion_tokens", run_.usage.completion_tokens, fold.usage().completion_tokens);
     if (is_terminal(folded)) {
       const auto reason = run_.reason ? run_.reason->text() : std::string("none");
       if (!fold.reason().empty()) same("reason", reason, fold.reason());

@@ -389,7 +389,7 @@ class Explainer {
       const auto step = text_at(reclaim, "step");
       const auto cause = text_at(reclaim, "cause");
       say("Worker {} was lost {}{}{}.", text_at(reclaim, "worker"), text_at(reclaim, "at"),
-          step.empty() ? " between two steps" : " while it executed step " + step,
+          step.empty() ? " while no write was in flight" : " while it executed step " + step,
           cause == "presence" ? ": its process ended"
           : cause == "lease"  ? ": its lease ran out"
                               : "");
