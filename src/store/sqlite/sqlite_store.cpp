@@ -27,17 +27,28 @@ constexpr char kBootId[] = "boot_id";
 constexpr Duration kFrozenAfter = std::chrono::seconds(2);
 constexpr std::uint64_t kLowOnDisk = 64u << 20;
 
+bool is_of_this_boot(Connection& db, Env& env) {
+  auto cursor = db.query(kGetMeta, kBootId);
+  return cursor.next() && cursor.text(0) == env.boot_id();
+}
+
+/// Is there nothing to prepare? Only reads, and asks for no lock of the writers.
+bool is_prepared(const std::string& path, Env& env) {
+  try {
+    Connection db(path, false);
+    return check_version(db) == newest_version() && is_of_this_boot(db, env);
+  } catch (const StoreError&) {
+    return false;  // what is wrong is said by those who look under the lock
+  }
+}
+
 /// Another boot: every process of the last one is gone, and its clock counts no more.
 void settle_boot(Connection& db, Env& env) {
-  std::string known;
-  if (auto cursor = db.query(kGetMeta, kBootId); cursor.next()) known = cursor.text(0);
-  if (known == env.boot_id()) return;
+  if (is_of_this_boot(db, env)) return;
   db.execute("BEGIN IMMEDIATE");
   try {
-    if (!known.empty()) {
-      db.run(kExpireAllLeases);
-      db.run(kEndAllFences);
-    }
+    db.run(kExpireAllLeases);
+    db.run(kEndAllFences);
     db.run(kSetMeta, kBootId, env.boot_id());
     db.execute("COMMIT");
   } catch (...) {
@@ -59,9 +70,13 @@ void use_log_mode(Connection& db) {
 
 /// Everything that has to happen once before a store is used; safe with many processes at once.
 MigrationReport prepare_file(const std::string& path, Env& env) {
-  check_before_opening(path);
+  const bool is_there = check_before_opening(path);
   WriteLock lock(path, env);
-  lock.lock();
+  if (!lock.try_lock()) {
+    // Somebody writes, or is frozen while writing: those who only want to read need not wait.
+    if (is_there && is_prepared(path, env)) return {newest_version(), newest_version()};
+    lock.lock();
+  }
   if (check_before_opening(path)) {
     check_whole(path);
   } else {

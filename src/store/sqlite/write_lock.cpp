@@ -101,7 +101,7 @@ void WriteLock::open() { file_ = open_lock_file(path_); }
 void WriteLock::lock() {
   std::optional<StoreTime> waiting_since;
   StoreTime named_at{};
-  for (int tries = 0; !try_lock(); ++tries) {
+  for (int tries = 0; !try_once(); ++tries) {
     const StoreTime now = env_.store_now();
     if (!waiting_since) waiting_since = now;
     if (now - *waiting_since >= kNamedAfter && now - named_at >= kNamedEvery) {
@@ -112,12 +112,25 @@ void WriteLock::lock() {
     }
     pause_briefly(tries);
   }
-  // Whoever waited keeps its turn until it has the lock.
+  take();
+}
+
+bool WriteLock::try_lock() {
+  if (!try_once()) {
+    set_turn(file_.get(), F_UNLCK);
+    return false;
+  }
+  take();
+  return true;
+}
+
+/// Whoever waited keeps its turn until it has the lock.
+void WriteLock::take() {
   set_turn(file_.get(), F_UNLCK);
   write_holder(file_.get());
 }
 
-bool WriteLock::try_lock() {
+bool WriteLock::try_once() {
   if (!set_turn(file_.get(), F_WRLCK) || !try_whole(file_.get())) return false;
   if (HOLDFAST_GUARD("lock_file_same", is_same_file(path_, file_.get()))) return true;
   // Somebody removed the file: those who come later lock another one.

@@ -41,6 +41,8 @@ class WriteLock {
 
   /// Blocks for as long as it takes; a holder that keeps it for long is named in the log.
   void lock();
+  /// At once; false while another has it, or is before us.
+  bool try_lock();
   void unlock();
 
   /// For `check`: who holds it all through `patience`, from any thread. Nothing when it was free.
@@ -49,7 +51,8 @@ class WriteLock {
 
  private:
   void open();
-  bool try_lock();
+  bool try_once();
+  void take();
 
   const std::string path_;
   Env& env_;
