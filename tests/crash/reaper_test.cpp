@@ -98,15 +98,19 @@ void drive(Site& site, const std::string& run) {
   Process worker = site.app(options);
   std::optional<Process> frozen;
   std::int64_t frozen_claim = 0;
+  std::chrono::steady_clock::time_point frozen_since;
   ASSERT_TRUE(eventually(seconds(60), [&] {
     if (worker.status()) worker = site.app(options);
     if (worker.is_frozen()) {
       frozen = std::move(worker);
       frozen_claim = site.show(run).at("claim");
+      frozen_since = std::chrono::steady_clock::now();
       worker = site.app(options);
     }
-    // Thawed once somebody else has the run.
-    if (frozen && site.show(run).at("claim") > frozen_claim) {
+    // Thawed once somebody else has the run; or long after its lease, since another of its
+    // threads may have been frozen inside a write, where it holds up everybody.
+    if (frozen && (site.show(run).at("claim") > frozen_claim ||
+                   std::chrono::steady_clock::now() - frozen_since > seconds(5))) {
       frozen->signal(SIGCONT);
     }
     const std::string now = site.status(run);
