@@ -4,7 +4,7 @@ namespace holdfast::testing {
 namespace {
 
 class Segment : public StoreTest {};
-INSTANTIATE_TEST_SUITE_P(Stores, Segment, ::testing::Values("memory", "sqlite"));
+INSTANTIATE_TEST_SUITE_P(Stores, Segment, ::testing::ValuesIn(store_kinds()));
 
 TEST_P(Segment, RecordedStepRenewsAndAppends) {
   const Claimed claimed = claimed_run();

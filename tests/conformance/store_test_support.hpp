@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "core/decide.hpp"
+#include "store/postgres/postgres_store.hpp"
 #include "store/store.hpp"
 #include "support/manual_env.hpp"
+#include "support/postgres_server.hpp"
 #include "support/temp_folder.hpp"
 
 namespace holdfast::testing {
@@ -94,13 +96,24 @@ inline std::vector<std::string> kinds(Store& store, const RunId& id) {
 
 using Kinds = std::vector<std::string>;
 
+inline std::vector<std::string> store_kinds() { return {"memory", "sqlite", "postgres"}; }
+
+/// Under the clocks of a test, in place of the server's.
+inline std::unique_ptr<Store> open_postgres(const std::string& schema, Env& env) {
+  return open_postgres_store(PostgresServer::shared().url(schema), env, [&env] {
+    return Now{env.wall_now(), env.store_now()};
+  });
+}
+
 /// A store of the kind that the parameter names, with clocks that stand still.
 class StoreTest : public ::testing::TestWithParam<std::string> {
  protected:
-  StoreTest() : store(open_store(url(), env)) {}
+  StoreTest() : store(open()) {}
 
-  std::string url() const {
-    return GetParam() == "memory" ? "memory:" : "sqlite:" + folder.file("runs.db");
+  std::unique_ptr<Store> open() {
+    if (GetParam() == "memory") return open_store("memory:", env);
+    if (GetParam() == "sqlite") return open_store("sqlite:" + folder.file("runs.db"), env);
+    return open_postgres(PostgresServer::fresh_schema(), env);
   }
   holdfast::Run enqueue(const NewRun& run) {
     return store->enqueue(std::span(&run, 1)).front().run;

@@ -25,7 +25,7 @@ class MemoryStore : public VerbStore {
   }
 
  protected:
-  void transact(const Work& work) override {
+  void transact(const Work& work, const Foresight&) override {
     const Now now{env_.wall_now(), env_.store_now()};
     std::unique_lock lock(mutex_);
     rows_.begin(now);
