@@ -107,7 +107,7 @@ void PostgresServer::start() {
   const std::vector<std::string> settings = {
       fmt::format("port={}", port_), "listen_addresses=127.0.0.1",
       fmt::format("unix_socket_directories={}", folder_.path().string()), "max_connections=200",
-      "shared_buffers=64MB",
+      "fsync=off", "shared_buffers=64MB",
       // A statistics run would hold back the feed of events for a moment.
       "autovacuum=off", "stats_fetch_consistency=none"};
   std::vector<std::string> command{server_binary("postgres"), "-D", folder_.file("data")};

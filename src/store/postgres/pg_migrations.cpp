@@ -120,10 +120,11 @@ ALTER TABLE @.run_data SET (fillfactor = 90);
 )sql",
 };
 
-constexpr char kFindMeta[] = "SELECT to_regclass('@.meta') IS NOT NULL";
-constexpr char kCountTables[] =
-    "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-    "WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v')";
+/// In one statement: another process may be making them. Its own snapshot is older than what
+/// `to_regclass` sees, so that tables without `meta` are another program's.
+constexpr char kFindTables[] =
+    "SELECT (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v')), to_regclass('@.meta') IS NOT NULL";
 constexpr char kReadVersion[] = "SELECT value::bigint FROM @.meta WHERE key = 'schema_version'";
 /// Ends with the transaction, so that it works behind a pooler, too.
 constexpr char kMigrationLock[] =
@@ -140,8 +141,9 @@ constexpr char kRaisePositions[] =
     "value::bigint + (pg_current_xact_id()::text::bigint << 20)";
 
 int read_version(Connection& db) {
-  if (db.ask(kFindMeta).view(0, 0) != "t") {
-    const auto tables = db.ask(kCountTables, Params(db.target().schema)).number(0, 0);
+  const Result found = db.ask(kFindTables, Params(db.target().schema));
+  if (found.view(0, 1) != "t") {
+    const auto tables = found.number(0, 0);
     if (!HOLDFAST_GUARD("foreign_refused", tables == 0)) {
       throw StoreError(fmt::format("the schema {} of {} holds {} tables of another program; name "
                                    "another with ?schema=NAME in the store's URL",

@@ -142,6 +142,11 @@ void PgWriter::commit_alone(Session& session, Waiter& waiter) {
   }
 }
 
+/// The other one is to get what it waits for first.
+void PgWriter::pause_before_retry(int tries) {
+  env_.sleep_for(Duration(2 + static_cast<std::int64_t>(env_.unit_random() * 10 * tries)), {});
+}
+
 /// One transaction, again where it met another one.
 void PgWriter::try_batch(Session& session, const Batch& batch) {
   for (int tries = 1;; ++tries) {
@@ -157,7 +162,7 @@ void PgWriter::try_batch(Session& session, const Batch& batch) {
         throw LostBeforeCommit{std::current_exception()};
       }
       if (!HOLDFAST_GUARD("collision_retried", error.is_collision()) || tries == kMostTries) throw;
-      env_.sleep_for(Duration(static_cast<std::int64_t>(env_.unit_random() * 10 * tries)), {});
+      pause_before_retry(tries);
       continue;
     } catch (...) {
       if (session.db != nullptr) session.db->roll_back();
@@ -172,7 +177,7 @@ void PgWriter::try_batch(Session& session, const Batch& batch) {
       session.rows.rolled_back();
       if (error.is_lost()) throw UnknownCommit(target_, error.what());
       if (!error.is_collision() || tries == kMostTries) throw;
-      env_.sleep_for(Duration(static_cast<std::int64_t>(env_.unit_random() * 10 * tries)), {});
+      pause_before_retry(tries);
     }
   }
 }

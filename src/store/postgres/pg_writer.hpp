@@ -56,6 +56,7 @@ class PgWriter {
   void commit_together(Session&, const Batch&);
   void commit_alone(Session&, Waiter&);
   void try_batch(Session&, const Batch&);
+  void pause_before_retry(int tries);
   void begin(Session&, const Batch&);
   void commit(Session&);
   std::unique_ptr<Session> take_session();
