@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "store/postgres/pg_statements.hpp"
 
 namespace holdfast::postgres {
 namespace {
@@ -88,6 +89,12 @@ Connection::Connection(const Target& target) : target_(target) {
       this);
   PQsetnonblocking(conn_, 1);
   enter_pipeline();
+}
+
+std::unique_ptr<Connection> Connection::make_tuned(const Target& target) {
+  auto db = std::make_unique<Connection>(target);
+  if (target.has_sessions()) db->ask(kSessionSettings);
+  return db;
 }
 
 Connection::~Connection() { PQfinish(conn_); }

@@ -4,6 +4,7 @@
 // StoreError.
 
 #include <deque>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,6 +37,8 @@ class Connection {
  public:
   /// Throws PgError, permanent where no waiting helps.
   explicit Connection(const Target&);
+  /// With the time limits and plans of the store's own statements.
+  static std::unique_ptr<Connection> make_tuned(const Target&);
   Connection(const Connection&) = delete;
   ~Connection();
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kIdlePgReaders = 2;
 constexpr int kMostReaders = 6;
+constexpr Duration kWholeTablePatience = std::chrono::seconds(65);
 constexpr Duration kReaderWait = std::chrono::seconds(10);
 
 std::int64_t rows_limit(int limit) {
@@ -96,7 +97,7 @@ std::unique_ptr<PgReaderPool::Reader> PgReaderPool::take() {
   try {
     if (!reader->db || !reader->db->is_usable()) {
       reader->db.reset();
-      reader->db = std::make_unique<Connection>(target_);
+      reader->db = Connection::make_tuned(target_);
     }
   } catch (...) {
     give_back(nullptr);
@@ -130,9 +131,10 @@ RunPage list_pg_runs(PgRows& rows, Connection& db, const ListFilter& filter) {
     throw RefusedError(Refusal::usage, "'" + *filter.after + "' is not a cursor of this listing");
   }
   const PgListQuery query = make_pg_query(filter);
+  db.send(kFreePlans);
   db.send_text(db.in_schema(query.sql), query.values);
-  const auto results = db.flush();
-  const Result& result = results.front();
+  const auto results = db.flush(kWholeTablePatience);
+  const Result& result = results.back();
   auto found = rows.read_runs(result);
   for (std::size_t i = 0; i < found.size(); ++i) {
     RowReader at(result, static_cast<int>(i));
@@ -182,10 +184,12 @@ std::vector<Event> read_all_pg_events(Connection& db, std::int64_t& cursor, int 
 StoreStats read_pg_stats(Connection& db, const Now& now, bool has_own_clock) {
   const auto wall = has_own_clock ? std::optional(now.wall) : std::nullopt;
   const auto store = has_own_clock ? std::optional(now.store) : std::nullopt;
+  db.send(kFreePlans);
   db.send(kCounts);
   db.send(kQueuedGroups, Params(wall));
   db.send(kLeaseCounts, Params(store));
-  const auto results = db.flush(std::chrono::seconds(60));
+  auto results = db.flush(kWholeTablePatience);
+  results.erase(results.begin());
   StoreStats stats;
   for (int row = 0; row < results[0].rows(); ++row) {
     const std::int64_t number = results[0].number(row, 2);

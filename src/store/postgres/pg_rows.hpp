@@ -94,7 +94,7 @@ class PgRows : public Rows {
   Connection& db() { return *db_; }
   void reset();
   void send_foreseen(const std::vector<const Foresight*>&);
-  void read_foreseen(const std::vector<Result>&, const std::vector<const Foresight*>&);
+  void read_foreseen(const std::vector<Result>&, int skipped, const std::vector<const Foresight*>&);
   void send_pool(const std::vector<std::string>& agents, std::span<const std::string> queues,
                  int limit);
   Pool read_pool(const Result& runs, const Result& next_due);

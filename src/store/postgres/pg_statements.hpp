@@ -32,13 +32,22 @@ namespace holdfast::postgres {
 
 // Transactions
 /// Time limits well under a lease; a client that freezes in the midst of a transaction lets its
-/// locks go; and plans that do not change while the tables grow.
-inline constexpr char kSettings[] =
-    "SELECT set_config('statement_timeout', '8000', true), set_config('lock_timeout', '4000', "
-    "true), "
-    "set_config('idle_in_transaction_session_timeout', '5000', true), "
-    "set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), "
-    "set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)";
+/// locks go; and plans that are made once and do not change while the tables grow. For a session,
+/// or behind a pooler for one transaction.
+#define HOLDFAST_PG_SETTINGS(is_local)                                     \
+  "SELECT set_config('statement_timeout', '8000', " is_local               \
+  "), set_config('lock_timeout', '4000', " is_local                        \
+  "), set_config('idle_in_transaction_session_timeout', '5000', " is_local \
+  "), set_config('plan_cache_mode', 'force_generic_plan', " is_local       \
+  "), set_config('enable_seqscan', 'off', " is_local                       \
+  "), set_config('enable_hashjoin', 'off', " is_local                      \
+  "), set_config('enable_mergejoin', 'off', " is_local "), set_config('jit', 'off', " is_local ")"
+inline constexpr char kSessionSettings[] = HOLDFAST_PG_SETTINGS("false");
+inline constexpr char kLocalSettings[] = HOLDFAST_PG_SETTINGS("true");
+/// For what reads a table whole.
+inline constexpr char kFreePlans[] =
+    "SELECT set_config('statement_timeout', '60000', true), set_config('enable_seqscan', 'on', "
+    "true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true)";
 inline constexpr char kBegin[] = "BEGIN";
 inline constexpr char kClock[] = "SELECT " HOLDFAST_PG_CLOCK;
 /// A commit is never cut short: one that was may stand all the same.

@@ -126,7 +126,7 @@ void PgRows::begin(Connection& db, const std::vector<const Foresight*>& foresigh
   is_dry_ = false;
   if (clock_) now_ = clock_();
   db.send(kBegin);
-  db.send(kSettings);
+  if (!db.target().has_sessions()) db.send(kLocalSettings);
   send_foreseen(foresights);
   // Behind the locks: the wait for them is not taken from anybody's lease.
   db.send(kClock);
@@ -135,7 +135,7 @@ void PgRows::begin(Connection& db, const std::vector<const Foresight*>& foresigh
     const Duration now(results.back().number(0, 0));
     now_ = {WallTime(now), StoreTime(now)};
   }
-  read_foreseen(results, foresights);
+  read_foreseen(results, db.target().has_sessions() ? 1 : 2, foresights);
 }
 
 void PgRows::send_foreseen(const std::vector<const Foresight*>& foresights) {
@@ -166,9 +166,9 @@ void PgRows::send_foreseen(const std::vector<const Foresight*>& foresights) {
   }
 }
 
-void PgRows::read_foreseen(const std::vector<Result>& results,
+void PgRows::read_foreseen(const std::vector<Result>& results, int skipped,
                            const std::vector<const Foresight*>& foresights) {
-  auto next = results.begin() + 2;
+  auto next = results.begin() + skipped;
   if (std::ranges::any_of(entries_,
                           [](const auto& e) { return uuid_bytes(e.first).has_value(); })) {
     for (StoredRun& stored : read_runs(*next++)) {

@@ -89,6 +89,12 @@ void PgWake::wait(Duration max, const std::stop_token& stop) {
   signal_.wait(max, stop);
   const std::lock_guard lock(mutex_);
   idle_.erase(self);
+  waited_.insert(self);
+}
+
+bool PgWake::found_nothing(const WorkerId& worker) {
+  const std::lock_guard lock(mutex_);
+  return memories_.contains(worker);
 }
 
 std::optional<verbs::Look> PgWake::recall(const ClaimRequest& request) {
@@ -99,8 +105,9 @@ std::optional<verbs::Look> PgWake::recall(const ClaimRequest& request) {
     agents.push_back(offer.name);
     served_.insert(offer.name);
   }
+  if (full_.contains(request.worker)) return verbs::Look{true, std::nullopt};
   const auto it = memories_.find(request.worker);
-  if (it == memories_.end() || request.only) return std::nullopt;
+  if (it == memories_.end() || !waited_.contains(std::this_thread::get_id())) return std::nullopt;
   const Memory& memory = it->second;
   const StoreTime now = env_.store_now();
   if (memory.news != news_ || now - memory.at >= memory.lasts ||
@@ -115,7 +122,8 @@ std::optional<verbs::Look> PgWake::recall(const ClaimRequest& request) {
 
 void PgWake::remember(const ClaimRequest& request, const verbs::Look& look, std::uint64_t news) {
   const std::lock_guard lock(mutex_);
-  if (look.is_due || request.only) {
+  waited_.erase(std::this_thread::get_id());
+  if (look.is_due) {
     memories_.erase(request.worker);
     return;
   }
@@ -129,6 +137,15 @@ void PgWake::remember(const ClaimRequest& request, const verbs::Look& look, std:
   for (const AgentOffer& offer : request.agents) memory.agents.push_back(offer.name);
   memory.queues = request.queues;
   memories_[request.worker] = std::move(memory);
+}
+
+void PgWake::remember_claim(const ClaimRequest& request, std::size_t taken) {
+  const std::lock_guard lock(mutex_);
+  if (taken > 0 && taken >= static_cast<std::size_t>(request.limit)) {
+    full_.insert(request.worker);
+  } else {
+    full_.erase(request.worker);
+  }
 }
 
 bool PgWake::serves_any(const std::string& payload) {

@@ -33,11 +33,16 @@ class PgWake {
   void about_to_look() { signal_.about_to_look(); }
   void wait(Duration max, const std::stop_token& stop);
 
-  /// What a look that found nothing said, as long as it holds: nothing was announced since, nothing
-  /// that it knew of fell due, and it is not too long ago.
+  /// What a look would say, where that is known: behind a claim that took as many as it wanted
+  /// there is more; what a look that found nothing said holds until something is announced,
+  /// something that it knew of falls due, or a while has passed.
   std::optional<verbs::Look> recall(const ClaimRequest&);
   std::uint64_t news() const { return news_; }
   void remember(const ClaimRequest&, const verbs::Look&, std::uint64_t news);
+  /// The last look found nothing.
+  bool found_nothing(const WorkerId&);
+  /// A claim took as many as it wanted: the next need not look first.
+  void remember_claim(const ClaimRequest&, std::size_t taken);
 
  private:
   struct Memory {
@@ -68,6 +73,8 @@ class PgWake {
   std::map<WorkerId, Memory> memories_;
   std::map<std::thread::id, std::vector<std::string>> agents_of_;
   std::map<std::thread::id, std::vector<std::string>> idle_;
+  std::set<std::thread::id> waited_;  ///< since they looked
+  std::set<WorkerId> full_;           ///< whose last claim took as many as it wanted
   std::set<std::string> served_;
   std::set<std::string> untold_;  ///< agents
   std::stop_source stopping_;

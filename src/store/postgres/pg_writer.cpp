@@ -185,7 +185,7 @@ void PgWriter::try_batch(Session& session, const Batch& batch) {
 void PgWriter::begin(Session& session, const Batch& batch) {
   if (!session.db || !session.db->is_usable()) {
     session.db.reset();
-    session.db = std::make_unique<Connection>(target_);
+    session.db = Connection::make_tuned(target_);
   }
   std::vector<const Foresight*> foresights;
   for (const Waiter* waiter : batch) foresights.push_back(waiter->foresight);

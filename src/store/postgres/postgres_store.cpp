@@ -83,8 +83,10 @@ class PostgresStore : public VerbStore {
   ClaimResult claim(const ClaimRequest& request) override {
     for (int tries = 1;; ++tries) {
       ClaimResult result = VerbStore::claim(request);
-      const bool is_settled = !result.runs.empty() || request.only || tries == kClaimTries;
-      if (is_settled || wake_.recall(request)) return result;
+      if (request.only) return result;
+      wake_.remember_claim(request, result.runs.size());
+      const bool is_settled = !result.runs.empty() || wake_.found_nothing(request.worker);
+      if (is_settled || tries == kClaimTries) return result;
       env_.sleep_for(Duration(1 + static_cast<std::int64_t>(env_.unit_random() * 4)), {});
     }
   }
