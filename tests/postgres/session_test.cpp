@@ -134,6 +134,10 @@ TEST_F(PostgresSession, RestartOfTheServerCostsALiveWorkerNothing) {
               Write::applied);
   }
   EXPECT_EQ(store->find(claimed.run.id)->claim, 1);
+  // What opens the store tidies up behind the dead, not behind who holds a run.
+  session()->execute("INSERT INTO " + schema + ".presences VALUES ('dead', 1, 1, 'held')");
+  open();
+  EXPECT_EQ(ask_number("SELECT count(*) FROM @.presences"), 1);
 }
 
 TEST_F(PostgresSession, LockThatWasLostWithAnotherServerProvesNothing) {

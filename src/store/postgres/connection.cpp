@@ -18,7 +18,8 @@ using Steady = std::chrono::steady_clock;
 
 std::string one_line(const char* text) {
   std::string line = clean_utf8(text == nullptr ? "" : text);
-  std::ranges::replace(line, '\n', ' ');
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\t'; }, ' ');
   while (!line.empty() && line.back() == ' ') line.pop_back();
   return line;
 }

@@ -260,6 +260,10 @@ inline constexpr char kPresencesOf[] =
 inline constexpr char kMayBury[] =
     "SELECT 1 FROM @.presences WHERE worker = $1::text AND (state <> 'held' OR server "
     "<> " HOLDFAST_PG_SERVER ")";
+/// What was left by those who held a lock of a server that has ended since, and hold no run.
+inline constexpr char kTidyPresences[] =
+    "DELETE FROM @.presences p WHERE p.server <> " HOLDFAST_PG_SERVER
+    " AND NOT EXISTS (SELECT 1 FROM @.runs r WHERE r.claimed_by = p.worker)";
 inline constexpr char kTryWatch[] =
     "SELECT pg_try_advisory_lock(hashtextextended('holdfast @. watch', 0))";
 

@@ -24,6 +24,7 @@ MigrationReport prepare_schema(const Target& target, Env& env) {
   Connection db(target);
   const MigrationReport report = migrate_schema(db, env);
   settle_positions(db);
+  db.ask(kTidyPresences);
   return report;
 }
 
