@@ -90,7 +90,7 @@ std::string module_of(const std::string& path,
 std::string meaning_of(const std::string& header) {
   static const std::map<std::string, std::string> kLibraries = {
       {"nlohmann/", "json"}, {"fmt/", "fmt"},           {"toml++/", "toml"},
-      {"CLI/", "CLI11"},     {"valijson/", "valijson"}, {"openssl/", "openssl"},
+      {"CLI/", "CLI11"}, {"openssl/", "openssl"},
       {"curl/", "curl"},     {"sqlite3.h", "sqlite"},   {"holdfast/", "public"}};
   static const std::set<std::string> kWorld = {
       "thread", "mutex",  "condition_variable", "fstream", "iostream", "filesystem", "shared_mutex",
