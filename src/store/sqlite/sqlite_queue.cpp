@@ -108,6 +108,7 @@ std::vector<RunId> SqliteRows::stale(int limit) {
     }
     if (behind.empty() || levelled >= kLevelledAtOnce) return found;
     for (const auto& [row, lease_until] : behind) db_.run(kSetLeaseKey, row, lease_until);
+    kept_.clear();
     levelled += static_cast<int>(behind.size());
   }
 }
