@@ -74,7 +74,7 @@ enum class Verdict { undecided, approved, denied, expired };
 
 /// A gated tool call that a person decides on.
 struct GatedCall {
-  std::string id;  ///< within the turn: `1`, `2`, …
+  std::string id;  ///< as in the model's event and as `--call` takes it: `1.2`
   std::string name;
   Json arguments;
   Verdict decision = Verdict::undecided;

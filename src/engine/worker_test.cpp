@@ -278,5 +278,37 @@ TEST_F(WorkerTest, GoesOnWhenTheStoreIsBack) {
   EXPECT_TRUE(eventually([&] { return is(id, Status::completed); }));
 }
 
+TEST_F(WorkerTest, HandsARunBackThatItCannotExecuteAndGoesOnWithOthers) {
+  std::atomic<bool> is_here = false;
+  HandlerEntry entry{{"task", patient_policy(), nullptr},
+                     [](RunContext& run) { return run.run().input; },
+                     true};
+  entry.problem = [&](const Row& run) {
+    return run.input == "other" || is_here ? "" : std::string("tool 'pay' is not here");
+  };
+  handlers_.add(entry);
+  const RunId id = enqueue("task");
+  const RunId other = enqueue("task", patient_policy(), "other");
+  work_off();
+  EXPECT_TRUE(is(other, Status::completed));
+  const Row back = get(id);
+  EXPECT_TRUE(back.status.is(Status::queued));
+  EXPECT_EQ(back.requeue_count, 0);
+  EXPECT_GT(back.available_at.value(), env_.wall_now());
+  const Event released = events(id).back();
+  EXPECT_TRUE(released.kind.is(EventKind::released));
+  EXPECT_EQ(released.payload["message"], "tool 'pay' is not here");
+
+  // Each time for longer, so that it is no load while nobody can execute it.
+  memory_->wake(id, {"ada", "", "w1"});
+  const WallTime again = env_.wall_now();
+  work_off();
+  EXPECT_GE(get(id).available_at.value(), again + milliseconds(1900));
+  is_here = true;
+  memory_->wake(id, {"ada", "", "w2"});
+  work_off();
+  EXPECT_TRUE(is(id, Status::completed));
+}
+
 }  // namespace
 }  // namespace holdfast::engine_test

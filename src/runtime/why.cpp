@@ -126,6 +126,9 @@ class Explainer {
         case EventKind::slept:
           return say("It asked to sleep; nothing is charged and no slot is held.");
         case EventKind::released:
+          if (const auto why = text_at(it->payload, "message"); !why.empty()) {
+            return say("A worker handed it back {}, uncharged, for another to take: {}.", at, why);
+          }
           return say("Its worker stopped gracefully {} and handed it back, uncharged.", at);
         case EventKind::reaped:
           return say("It was taken back {} from worker {}, which was lost.", at,

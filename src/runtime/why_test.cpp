@@ -103,6 +103,13 @@ TEST_F(Why, QueuedRunThatNobodyServesSaysSo) {
   expect_does_not_offer("worker");
 }
 
+TEST_F(Why, RunThatAWorkerCouldNotExecuteSaysWhatIsMissingThere) {
+  in_.run.available_at = in_.now.wall + 25s;
+  add(EventKind::released, {{"message", "tool 'pay' is not one of this process's tools"}});
+  expect_says("A worker handed it back");
+  expect_says("for another to take: tool 'pay' is not one of this process's tools.");
+}
+
 TEST_F(Why, DelayedRunSaysUntilWhenAndHowToWakeIt) {
   in_.run.available_at = in_.now.wall + 25s;
   expect_says("it may start in 25 s");

@@ -61,12 +61,23 @@ TEST(Usage, MistakesInTheConfigurationNameFileLineAndKey) {
 TEST(Usage, AScriptThatCannotBeUsedIsTwo) {
   const Folder cli;
   cli.write_agent(false);
-  for (const auto* script : {"", "{", "{}", "[7]", "[{\"replay\": \"x\"}]"}) {
+  for (const auto* script : {"", "{", "{}", "[]", "[7]", "[{\"replay\": \"x\"}]"}) {
     cli.write("turns.json", script);
     const auto result = cli({"run", "pay", "--input", "x"});
     EXPECT_EQ(result.status, 2) << script;
     EXPECT_NE(result.err.find("turns.json"), std::string::npos) << result.err;
   }
+}
+
+TEST(Usage, ANumberThatWouldBeRoundedIsTwo) {
+  const Folder cli;
+  cli.write_agent(false);
+  const auto result =
+      cli({"enqueue", "pay", "--input-json", "{\"id\": 12345678901234567890123}"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("12345678901234567890123"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("as a string"), std::string::npos) << result.err;
+  EXPECT_EQ(cli({"list", "--json"}).json()["runs"], Json::array());
 }
 
 TEST(Usage, AToolThatIsMissingIsFoundByDoctorAndEndsARun) {
