@@ -39,6 +39,7 @@ class Worker final : public WorkerHandle {
   void claim_until_stopped();
   /// One look for work. True: there may be more, look again at once.
   bool claim_some(int limit);
+  bool has_reaped();
   void assign(Claimed, StoreTime sent);
   void work_once(const Assignment&);
   void release(Claimed);
@@ -169,7 +170,7 @@ void Worker::claim_until_stopped() {
       retry = kFirstPause;
       const Duration wait = std::min(next_due_.value_or(kPoll), pause(kPoll));
       if (settings_.drain) {
-        if (was_idle) return;
+        if (was_idle && !has_reaped()) return;
         slots_.changed().wait_past(seen, wait, stop);
       } else {
         store_.wait_for_work(wait, stop);
@@ -192,10 +193,16 @@ bool Worker::claim_some(int limit) {
   HOLDFAST_FAILPOINT("claim.before");
   ClaimResult result = store_.claim(request_);
   HOLDFAST_FAILPOINT("claim.after");
-  trouble_.over();
+  if (!result.runs.empty()) trouble_.over();
   next_due_ = result.next_due;
   for (Claimed& claimed : result.runs) assign(std::move(claimed), sent);
   return !result.runs.empty();
+}
+
+/// Before a draining worker ends: what a dead one left behind may be claimable now.
+bool Worker::has_reaped() {
+  if (!settings_.with_reaper || options_.reaper_interval <= Duration::zero()) return false;
+  return reap_once(env_, store_, options_.reaper_limit, false).requeued > 0;
 }
 
 void Worker::assign(Claimed claimed, StoreTime sent) {
@@ -321,6 +328,7 @@ void Worker::report() {
   row.presence = presence_state_;
   try {
     store_.report_worker(row);
+    trouble_.over();
   } catch (const StoreError& error) {
     trouble_.report(error.what());
   }
