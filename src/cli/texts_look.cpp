@@ -77,7 +77,7 @@ std::vector<CommandText> look_commands() {
        "count runs, leases and workers",
        {},
        "Counts runs by status and reason, those due and delayed, the age of the oldest due run, "
-       "leases held and stale, circuits, and runs that no live worker serves.",
+       "leases held and stale, and runs that no live worker serves.",
        {},
        {{"holdfast stats", "for people"}, {"holdfast stats --json", "for programs"}},
        show_stats},
