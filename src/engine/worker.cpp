@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t kWorkerStackBytes = 512u << 10;
 /// Finds a run whose notification was lost (spec, section 9).
 constexpr Duration kPoll = std::chrono::milliseconds(200);
+constexpr int kManySlots = 16;
+constexpr Duration kGather = std::chrono::milliseconds(1);
 constexpr Duration kFirstPause = std::chrono::milliseconds(100);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
 constexpr Duration kSaidAgain = std::chrono::seconds(10);
@@ -163,6 +165,8 @@ void Worker::claim_until_stopped() {
     const int free = slots_.free();
     if (free <= 0) {
       slots_.changed().wait_past(seen, std::chrono::hours(1), stop);
+      // Runs that ended with one commit free their slots one after another: one claim for all.
+      if (settings_.concurrency >= kManySlots) env_.sleep_for(kGather, stop);
       continue;
     }
     try {
