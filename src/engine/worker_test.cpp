@@ -67,6 +67,28 @@ TEST_F(WorkerTest, AStoreThatCannotBeWrittenIsNotSaidToBeUsableAgain) {
   EXPECT_EQ(said.find("used again"), std::string::npos) << said;
 }
 
+/// Time between steps has used up the lease: it is renewed before anything is fenced or started.
+TEST_F(WorkerTest, AStepBeginsOnlyUnderALeaseThatIsTrusted) {
+  options_.heartbeat = Duration(0);
+  std::atomic<int> paid = 0;
+  handle("task", [&](RunContext& run) {
+    store_.hold("renew");
+    real_env().sleep_for(milliseconds(400), {});
+    return run.step("pay", payment(), [&](const StepContext&) {
+      ++paid;
+      return StepResult{};
+    });
+  });
+  const RunId id = enqueue("task", hasty_policy(milliseconds(300)));
+  const auto worker = work();
+  ASSERT_TRUE(eventually([&] { return store_.calls("renew") + store_.calls("fence") > 0; }));
+  EXPECT_EQ(store_.calls("fence"), 0);
+  EXPECT_EQ(paid, 0);
+  store_.let_go("renew");
+  ASSERT_TRUE(eventually([&] { return is(id, Status::completed); }));
+  EXPECT_EQ(paid, 1);
+}
+
 TEST_F(WorkerTest, ExecutesNoMoreAtATimeThanItsConcurrency) {
   std::atomic<int> running = 0;
   std::atomic<int> most = 0;

@@ -144,7 +144,7 @@ std::optional<EnqueueResult> find_existing(Rows& rows, const NewRun& run) {
   using Answer = EnqueueResult::Answer;
   if (run.row.idempotency_key) {
     if (const auto owner = rows.find_key(*run.row.idempotency_key);
-        HOLDFAST_GUARD("key_unused", owner.has_value()) && owner) {
+        !HOLDFAST_GUARD("key_unused", !owner.has_value())) {
       return existing_run(rows, run, Answer::key_conflict, owner->id, owner->content_digest);
     }
   }
