@@ -18,17 +18,16 @@ class MemoryStore : public VerbStore {
  private:
   template <class Question>
   auto read(const Question& question) {
-    const Now now{env_.wall_now(), env_.store_now()};
     const std::lock_guard lock(mutex_);
-    rows_.begin(now, true);
+    rows_.begin({env_.wall_now(), env_.store_now()}, true);
     return question(rows_);
   }
 
  protected:
   void transact(const Work& work) override {
-    const Now now{env_.wall_now(), env_.store_now()};
     std::unique_lock lock(mutex_);
-    rows_.begin(now);
+    // Under the lock: a later transaction never sees an earlier time.
+    rows_.begin({env_.wall_now(), env_.store_now()});
     work(rows_);
     const bool is_claimable = rows_.is_claimable_since_begin();
     lock.unlock();
