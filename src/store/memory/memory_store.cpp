@@ -1,5 +1,6 @@
 #include "store/memory/memory_store.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -26,8 +27,10 @@ class MemoryStore : public VerbStore {
 
  protected:
   void transact(const Work& work) override {
-    const Now now{env_.wall_now(), env_.store_now()};
+    Now now{env_.wall_now(), env_.store_now()};
     std::unique_lock lock(mutex_);
+    // Who was overtaken on the way here does not turn the clock back.
+    now.store = newest_ = std::max(newest_, now.store);
     rows_.begin(now);
     work(rows_);
     const bool is_claimable = rows_.is_claimable_since_begin();
@@ -109,11 +112,16 @@ class MemoryStore : public VerbStore {
              "memory: keeps nothing when the process ends; use sqlite:PATH for runs to keep"}};
   }
 
+  std::vector<Finding> audit() override {
+    return read([](MemoryRows& rows) { return rows.audit(); });
+  }
+
  private:
   Env& env_;
   MemoryPresence presence_;
   std::mutex mutex_;
   MemoryRows rows_;
+  StoreTime newest_{};  ///< of all writes so far
   std::map<WorkerId, WorkerRow> workers_;
   WorkSignal work_;
 };
