@@ -28,7 +28,7 @@ std::vector<CommandText> look_commands() {
         {"--queue", "QUEUE", "only runs of this queue"},
         {"--label", "KEY=VALUE", "only runs with this label; may be repeated", true},
         {"--limit", "N", "at most so many (default 50)"},
-        {"--after", "CURSOR", "go on behind a page before"}},
+        {"--after", "CURSOR", "go on behind a page before, with the same filter"}},
        {{"holdfast list --status failed", "what needs a look"},
         {"holdfast list --agent triage --label team=ops --json", "for programs"}},
        list_runs},

@@ -123,6 +123,7 @@ void purge_one(Rows& rows, const RunId& id, const PurgeRequest& request, PurgeRe
   }
   ++report.by_status[stored->run.status.text()];
   ++report.total;
+  if (stored->run.is_fenced_unsafe()) ++report.unknown_writes;
   if (!request.dry_run) rows.erase(*stored);
 }
 

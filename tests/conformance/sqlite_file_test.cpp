@@ -204,6 +204,20 @@ TEST_F(SqliteFile, WordsOfANewerBuildAreKeptShownAndLeftAlone) {
   EXPECT_EQ(store->find(run.id)->status.text(), "paused");
 }
 
+TEST_F(SqliteFile, PurgeByAgePassesOverWordsOfANewerBuild) {
+  auto store = open();
+  for (int i = 0; i < 6; ++i) {
+    const auto run = enqueue(*store);
+    store->cancel(run.id, by());
+    env.advance(1s);
+  }
+  execute("UPDATE runs SET status = 'paused' WHERE row <= 4");
+  PurgeRequest purge;
+  purge.older_than = 0s;
+  EXPECT_EQ(store->purge(purge, 2).total, 2);
+  EXPECT_EQ(store->list({}).runs.size(), 4u);
+}
+
 TEST_F(SqliteFile, BackupInUseIsWholeAndOverwritesNothing) {
   auto store = open();
   const auto run = enqueue(*store);

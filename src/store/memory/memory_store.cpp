@@ -1,5 +1,6 @@
 #include "store/memory/memory_store.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -106,6 +107,10 @@ class MemoryStore : public VerbStore {
   std::vector<Finding> check() override {
     return {{Finding::Grade::warning, "store",
              "memory: keeps nothing when the process ends; use sqlite:PATH for runs to keep"}};
+  }
+
+  std::vector<Finding> audit() override {
+    return read([](MemoryRows& rows) { return rows.audit(); });
   }
 
  private:
