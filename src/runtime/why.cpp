@@ -240,6 +240,11 @@ class Explainer {
     }
   }
 
+  bool is_overdue() const {
+    const auto& deadline = run_.waiting_for->deadline;
+    return deadline && *deadline <= in_.now.wall;
+  }
+
   void explain_approval() {
     say("Run {} of agent {} waits for a person's approval{}.", run_.id, run_.agent,
         since(EventKind::approval_requested));
@@ -254,6 +259,7 @@ class Explainer {
       if (call.decision == Verdict::undecided) ++undecided;
     }
     tell_deadline();
+    if (is_overdue()) return offer("cancel {}", run_.id);
     say("What is approved is what runs: the turn {} covers these very arguments. After the "
         "decision it {}.",
         wait.turn, after_decision());
@@ -293,6 +299,7 @@ class Explainer {
       }
     }
     tell_deadline();
+    if (is_overdue()) return offer("cancel {}", run_.id);
     say("After the answer it {}.", after_decision());
     offer("input {} --turn {} --values {}", run_.id, wait.turn, shell_word(dump_json(example)));
     offer("cancel {}", run_.id);

@@ -221,6 +221,9 @@ TEST_F(Why, ApprovalShowsWhatIsToBeApproved) {
   expect_offers(std::string("deny ") + kId + " --turn abcd");
   in_.run.waiting_for->deadline = in_.now.wall - 1min;
   expect_says("a decision is refused now");
+  expect_offers("reap");
+  expect_does_not_offer("approve");
+  expect_does_not_offer("deny");
 }
 
 TEST_F(Why, InputShowsWhatIsAsked) {

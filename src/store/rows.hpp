@@ -78,7 +78,8 @@ class Rows {
   virtual std::vector<RunId> stale(int limit) = 0;
   /// Waits whose deadline is over, earliest first.
   virtual std::vector<RunId> overdue_waits(int limit) = 0;
-  /// Terminal runs that ended at or before `ended_before`, oldest first.
+  /// Terminal runs that ended at or before `ended_before`, oldest first. Those with a status of a
+  /// newer build are passed over: they would fill the batch.
   virtual std::vector<RunId> ended(WallTime ended_before, int limit) = 0;
   /// Waiting runs, and running ones without a lease, in the order of insertion.
   virtual std::vector<RunId> unfinished() = 0;

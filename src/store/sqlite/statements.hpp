@@ -105,9 +105,9 @@ inline constexpr char kLeasesByKey[] =
     "SELECT row, id, lease_until, lease_key FROM runs INDEXED BY runs_leased "
     "WHERE lease_key <= ?1 AND status = 'running' ORDER BY lease_key, row LIMIT ?2";
 inline constexpr char kSetLeaseKey[] = "UPDATE runs SET lease_key = ?2 WHERE row = ?1";
-inline constexpr char kStaleByKey[] =
+inline constexpr char kStale[] =
     "SELECT id FROM runs INDEXED BY runs_leased WHERE lease_key <= ?1 AND lease_until <= ?1 "
-    "AND status = 'running' ORDER BY lease_key, row LIMIT ?2";
+    "AND status = 'running' ORDER BY lease_until, row LIMIT ?2";
 inline constexpr char kOverdueWaits[] =
     "SELECT id FROM runs INDEXED BY runs_waiting WHERE waiting IS NOT NULL "
     "AND wait_deadline <= ?1 AND status IN ('waiting_for_approval', 'waiting_for_input') "
