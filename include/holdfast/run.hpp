@@ -58,8 +58,8 @@ struct Fence {
   std::string idempotency_key;
   WallTime since{};  ///< set by the store
   /// From when "not landed" may be believed, on the store's clock: a little after the
-  /// step's own time limit (docs/decisions, 0013), or earlier where its executor is known gone (see core/transition.hpp, `resolved`). Set by the
-  /// store from `timeout`.
+  /// step's own time limit (docs/decisions, 0013), or earlier where its executor is known gone (see
+  /// core/transition.hpp, `resolved`). Set by the store from `timeout`.
   StoreTime deadline{};
   Duration timeout{};  ///< the step's own time limit and that margin, counted from the fence
   bool has_probe = false;

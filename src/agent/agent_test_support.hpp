@@ -158,7 +158,7 @@ class FakeToolbox : public Toolbox {
   std::map<std::string, ToolSpec> specs;
   std::vector<std::pair<std::string, Json>> called;
   std::vector<StepContext> contexts;
-  std::vector<ToolSpec> executed;  ///< as the call was to be made
+  std::vector<ToolSpec> executed;               ///< as the call was to be made
   std::map<std::string, ToolOutcome> outcomes;  ///< by tool; else {"ok": true}
 
   ToolSpec& add(const std::string& name) {

@@ -147,9 +147,9 @@ std::string shortened(const std::string& text, std::size_t room) {
 void refuse_large(PlannedCall& planned) {
   constexpr std::size_t kShown = 256;
   const std::string arguments = planned.call.bad_arguments.value_or(dump_json(planned.arguments));
-  planned.problem = fmt::format(
-      "the arguments are too large ({} bytes) to be recorded; the tool was not called",
-      arguments.size());
+  planned.problem =
+      fmt::format("the arguments are too large ({} bytes) to be recorded; the tool was not called",
+                  arguments.size());
   planned.call.name = cut(planned.call.name, kShown);
   planned.call.bad_arguments = cut(arguments, kShown);
   planned.call.arguments = Json::object();

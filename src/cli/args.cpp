@@ -71,7 +71,7 @@ std::optional<Json> Args::find_json(std::string_view option, int max_depth) cons
   std::string problem;
   auto json = parse_exact_json(*text, max_depth, &problem);
   if (!json) {
-    throw RefusedError(Refusal::usage, fmt::format("{} cannot be used: {}", option, problem));
+    throw RefusedError(Refusal::usage, fmt::format("{}: {}", option, problem));
   }
   return json;
 }

@@ -150,7 +150,8 @@ Judgement decide_class(const Evidence& evidence, const ErrorBody& body) {
     return {word->cls, word->text};
   }
   if (!body.is_html) {
-    if (auto cls = class_of_text(body.text.substr(0, kMaxJudgedBytes), effective)) return {*cls, {}};
+    if (auto cls = class_of_text(body.text.substr(0, kMaxJudgedBytes), effective))
+      return {*cls, {}};
   }
   if (auto cls = class_of_status(effective)) return {*cls, {}};
   if (is_success || effective == 0) {

@@ -227,8 +227,7 @@ Settlement on(const Run& run, const Interrupted& end) {
   if (!run.is_safe()) return fence_forbids(run, std::nullopt);
   Json payload = Json::object();
   if (!end.why.empty()) payload["message"] = end.why;
-  Settlement settlement =
-      handed_back(EventKind::released, Outcome::released, std::move(payload));
+  Settlement settlement = handed_back(EventKind::released, Outcome::released, std::move(payload));
   settlement.delay = end.delay;
   return settlement;
 }

@@ -371,9 +371,8 @@ TEST_F(WorkerTest, GoesOnWhenTheStoreIsBack) {
 
 TEST_F(WorkerTest, HandsARunBackThatItCannotExecuteAndGoesOnWithOthers) {
   std::atomic<bool> is_here = false;
-  HandlerEntry entry{{"task", patient_policy(), nullptr},
-                     [](RunContext& run) { return run.run().input; },
-                     true};
+  HandlerEntry entry{
+      {"task", patient_policy(), nullptr}, [](RunContext& run) { return run.run().input; }, true};
   entry.problem = [&](const Row& run) {
     return run.input == "other" || is_here ? "" : std::string("tool 'pay' is not here");
   };

@@ -23,8 +23,8 @@ std::string told_of(std::size_t letters, std::size_t count) {
     spec.stream = false;
     specs.push_back(spec);
     models.push_back(spec.name + "/gpt");
-    server.play(StubAnswer::json(
-        503, dump_json({{"error", {{"message", std::string(letters, 'x')}}}})));
+    server.play(
+        StubAnswer::json(503, dump_json({{"error", {{"message", std::string(letters, 'x')}}}})));
   }
   try {
     make_chain(specs, real_env(), {})->complete(models, {}, {}, {});

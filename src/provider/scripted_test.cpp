@@ -184,7 +184,8 @@ TEST(Scripted, RefusesMalformedScriptsByFileAndEntry) {
 
 TEST(Scripted, RefusesAnEmptyListAndNumbersThatWouldBeRounded) {
   for (const char* text :
-       {"[]", R"([{"tool_calls": [{"name": "pay", "arguments": {"id": 12345678901234567890123}}]}])"}) {
+       {"[]",
+        R"([{"tool_calls": [{"name": "pay", "arguments": {"id": 12345678901234567890123}}]}])"}) {
     const ScriptFile script(text);
     testing::FakeEnv env;
     try {

@@ -77,8 +77,7 @@ TEST_F(SecretsTest, AreInNoPartOfAnAnswer) {
           {{"content", std::string("You sent ") + kOwnKey + " and " + kOtherKey},
            {"tool_calls",
             {{{"function", {{"name", kOtherKey}, {"arguments", dump_json(arguments)}}}},
-             {{"function",
-               {{"name", "pay"}, {"arguments", "{\"\\u0061nother-one-9\": \"x\"}"}}}},
+             {{"function", {{"name", "pay"}, {"arguments", "{\"\\u0061nother-one-9\": \"x\"}"}}}},
              {{"function", {{"name", "pay"}, {"arguments", std::string("{ ") + kOtherKey}}}}}}}},
          {"finish_reason", kOtherKey}}}}};
   StubServer server;
@@ -106,8 +105,8 @@ TEST_F(SecretsTest, AreInNoErrorAlsoAsBase64) {
   for (const char* basic : {"dXNlcjphbm90aGVyLW9uZS05", "YW5vdGhlci1vbmUtOTo="}) {
     StubServer server;
     server.play(StubAnswer::json(
-        401, dump_json({{"error", {{"message", std::string("bad header ") + basic + " of " +
-                                                   kOwnKey}}}})));
+        401, dump_json({{"error",
+                         {{"message", std::string("bad header ") + basic + " of " + kOwnKey}}}})));
     try {
       ask(server, false);
       ADD_FAILURE() << "answered";

@@ -72,8 +72,7 @@ TEST(Usage, AScriptThatCannotBeUsedIsTwo) {
 TEST(Usage, ANumberThatWouldBeRoundedIsTwo) {
   const Folder cli;
   cli.write_agent(false);
-  const auto result =
-      cli({"enqueue", "pay", "--input-json", "{\"id\": 12345678901234567890123}"});
+  const auto result = cli({"enqueue", "pay", "--input-json", "{\"id\": 12345678901234567890123}"});
   EXPECT_EQ(result.status, 2);
   EXPECT_NE(result.err.find("12345678901234567890123"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("as a string"), std::string::npos) << result.err;
