@@ -69,6 +69,7 @@ TEST_F(ClockTest, AWallClockThatIsSetTouchesNoRunInFlight) {
   const RunId id = enqueue("task", hasty_policy(seconds(60)));
   const auto first = work();
   const auto second = work();
+  const OpenedAtEnd opened(gate);
   ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
   for (const Duration jump : {Duration(hours(24)), Duration(-hours(48)), Duration(hours(9000))}) {
     clocks().jump_wall(jump);
@@ -120,6 +121,7 @@ TEST_F(ClockTest, AMachineThatSleptChargesNobody) {
   const RunId id = enqueue("pay", hasty_policy(seconds(60)));
   FaultyStore own(*memory_);
   const auto holder = hold_on(own);
+  const OpenedAtEnd opened(gate);
   ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
   const auto judge = work();
   ASSERT_TRUE(eventually([&] { return store_.calls("look") >= 2; }));
@@ -145,6 +147,7 @@ TEST_P(StalledJudge, JudgesNobodyBeforeTheLivingCouldRenew) {
   const RunId id = enqueue("pay", hasty_policy(seconds(60)));
   FaultyStore own(*memory_);
   const auto holder = hold_on(own);
+  const OpenedAtEnd opened(gate);
   ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
   const RunId lost = enqueue("lost", hasty_policy(milliseconds(1)));
   claim_as("dead", lost);

@@ -57,6 +57,17 @@ class Gate {
   std::unique_ptr<EventCount> changed_ = real_env().make_event_count();
 };
 
+/// Opens a gate when its scope is left, so that a test that fails ends, too.
+class OpenedAtEnd {
+ public:
+  explicit OpenedAtEnd(Gate& gate) : gate_(gate) {}
+  OpenedAtEnd(const OpenedAtEnd&) = delete;
+  ~OpenedAtEnd() { gate_.open(); }
+
+ private:
+  Gate& gate_;
+};
+
 inline Policy patient_policy() {
   Policy policy;
   policy.lease = seconds(60);

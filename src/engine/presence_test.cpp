@@ -90,10 +90,12 @@ TEST_F(PresenceTest, ThatIsLostUnderAWriteInFlightRepeatsNothing) {
   });
   const RunId id = enqueue("task");
   const auto holder = work();
+  const OpenedAtEnd opened(gate);
   ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
   // Held for gone, though it lives: its run rests with a person, and its late result is refused.
   ASSERT_EQ(memory_->expire_leases_of(holder->id(), memory_->now()), 1);
   const auto other = work();
+  const OpenedAtEnd opened_for_it(gate);
   ASSERT_TRUE(eventually([&] { return is(id, Status::failed); }));
   const auto before = events(id);
   gate.open();
