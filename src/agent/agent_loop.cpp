@@ -20,15 +20,6 @@
 namespace holdfast {
 namespace {
 
-[[noreturn]] void fail_configuration(std::string code, std::string message) {
-  Failure failure;
-  failure.cls = FailureClass::configuration;
-  failure.code = std::move(code);
-  failure.message = std::move(message);
-  failure.not_started = true;
-  throw FailureError(std::move(failure));
-}
-
 /// What this process executes for a tool of the run, on the run's terms.
 ToolSpec executable_of(const ToolTerms* terms, const Toolbox& tools, const std::string& name) {
   if (!terms) {

@@ -61,15 +61,6 @@ Json tool_definition(const ToolSpec& spec) {
           {"env_digest", env_digest(spec.env)}};
 }
 
-[[noreturn]] void fail_tool(std::string code, std::string message) {
-  Failure failure;
-  failure.cls = FailureClass::configuration;
-  failure.code = std::move(code);
-  failure.message = std::move(message);
-  failure.not_started = true;
-  throw FailureError(std::move(failure));
-}
-
 ToolTerms parse_tool(const Json& json) {
   ToolTerms tool;
   tool.name = json.at("name").get<std::string>();
@@ -159,6 +150,15 @@ AgentTerms parse_definition(const Json& json) {
   }
 }
 
+void fail_configuration(std::string code, std::string message) {
+  Failure failure;
+  failure.cls = FailureClass::configuration;
+  failure.code = std::move(code);
+  failure.message = std::move(message);
+  failure.not_started = true;
+  throw FailureError(std::move(failure));
+}
+
 std::string execution_problem(const Json& definition, const Toolbox& tools) {
   if (definition.is_null()) return {};
   try {
@@ -194,7 +194,7 @@ std::string tool_problem(const ToolTerms& terms, const Toolbox& tools) {
 
 ToolSpec executable(const ToolTerms& terms, const Toolbox& tools) {
   if (const std::string problem = tool_problem(terms, tools); !problem.empty()) {
-    fail_tool("tool_missing", problem + ": give it back to this process, then redrive");
+    fail_configuration("tool_missing", problem + ": give it back to this process, then redrive");
   }
   const ToolSpec* spec = tools.find(terms.name);
   ToolSpec own = spec ? *spec : ToolSpec{};
@@ -203,11 +203,12 @@ ToolSpec executable(const ToolTerms& terms, const Toolbox& tools) {
   own.timeout = terms.timeout;
   if (!terms.is_command && terms.probe_command.empty()) return own;
   if (!HOLDFAST_GUARD("tool_env_same", env_digest(own.env) == terms.env_digest)) {
-    fail_tool("tool_env_changed",
-              fmt::format("tool '{}' has another `env` in this configuration than when the run "
-                          "took its definition, so it was not started: put it back, or redrive, "
-                          "which takes the new definition",
-                          terms.name));
+    fail_configuration(
+        "tool_env_changed",
+        fmt::format("tool '{}' has another `env` in this configuration than when the run "
+                    "took its definition, so it was not started: put it back, or redrive, "
+                    "which takes the new definition",
+                    terms.name));
   }
   own.probe_command = terms.probe_command;
   own.pass_env = terms.pass_env;

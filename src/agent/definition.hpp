@@ -54,6 +54,9 @@ struct AgentTerms {
 /// else.
 AgentTerms parse_definition(const Json&);
 
+/// Ends a call, before it starts, that this configuration does not allow.
+[[noreturn]] void fail_configuration(std::string code, std::string message);
+
 /// Why this process cannot execute the tool; empty: it can.
 std::string tool_problem(const ToolTerms&, const Toolbox&);
 
