@@ -26,7 +26,9 @@ std::optional<Duration> optional_duration(const Json& object, const char* key) {
 /// Names and values hold no null characters.
 std::string env_digest(const std::map<std::string, std::string>& env) {
   std::string text;
-  for (const auto& [name, value] : env) text += name + '\0' + value + '\0';
+  for (const auto& [name, value] : env) {
+    text.append(name).append(1, '\0').append(value).append(1, '\0');
+  }
   return sha256_hex(text);
 }
 
