@@ -124,9 +124,10 @@ double raw_steps(const Bench& bench, const std::vector<Claimed>& claims, int cou
           cursor.next();
         }
         db.run(sqlite::kUpdateStep, rows[i], std::int64_t{done}, 0, 0, 0, 0, 0.0, std::nullopt,
-               ++sequences[i]);
-        db.run(sqlite::kInsertEvent, ++position, rows[i], sequences[i], "step", std::int64_t{done},
-               1, payload);
+               ++sequences[i], position);
+        db.run(sqlite::kInsertEvent, position + 1, rows[i], sequences[i], "step",
+               std::int64_t{done}, 1, position, payload);
+        ++position;
       }
       db.run("COMMIT");
       if (done % 6400 == 0) db.execute("PRAGMA wal_checkpoint(PASSIVE)");
@@ -226,7 +227,7 @@ void measure_drain(int finished) {
         "claimed_by, claim, lease_until, lease_key, lease_lost_by_presence, failing_since, "
         "requeue_count, max_requeues, reclaim_count, redrive_count, iterations, prompt_tokens, "
         "completion_tokens, total_tokens, cost_usd, policy, error, fence, waiting, wait_deadline, "
-        "last_sequence FROM n, runs WHERE row = 1; COMMIT",
+        "last_sequence, last_position FROM n, runs WHERE row = 1; COMMIT",
         finished));
   }
   bench.fill(kRuns);

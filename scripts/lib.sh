@@ -16,7 +16,7 @@ configure() {
   fi
   mkdir -p "$folder"
   rm -f "$folder/CMakeCache.txt"
-  if ! cmake -S . -B "$folder" -G Ninja "$@" >"$folder/configure.log" 2>&1 </dev/null; then
+  if ! cmake -S . -B "$folder" -G Ninja -DHOLDFAST_WERROR=ON "$@" >"$folder/configure.log" 2>&1 </dev/null; then
     cat "$folder/configure.log" >&2
     return 1
   fi

@@ -57,11 +57,11 @@ struct Fence {
   Json arguments;
   std::string idempotency_key;
   WallTime since{};  ///< set by the store
-  /// From when "not landed" may be believed, on the store's clock: the step's own deadline, or
-  /// earlier where its executor is known gone (see core/transition.hpp, `resolved`). Set by the
-  /// store from `timeout`.
+  /// From when "not landed" may be believed, on the store's clock: a little after the
+  /// step's own time limit (docs/decisions, 0013), or earlier where its executor is known gone (see
+  /// core/transition.hpp, `resolved`). Set by the store from `timeout`.
   StoreTime deadline{};
-  Duration timeout{};  ///< the step's own deadline, counted from the fence
+  Duration timeout{};  ///< the step's own time limit and that margin, counted from the fence
   bool has_probe = false;
   std::int64_t claim = 0;  ///< of the segment that made it; set by the store
 
@@ -74,7 +74,7 @@ enum class Verdict { undecided, approved, denied, expired };
 
 /// A gated tool call that a person decides on.
 struct GatedCall {
-  std::string id;  ///< within the turn: `1`, `2`, …
+  std::string id;  ///< as in the model's event and as `--call` takes it: `1.2`
   std::string name;
   Json arguments;
   Verdict decision = Verdict::undecided;

@@ -158,10 +158,12 @@ struct PurgeRequest {
   std::optional<Duration> older_than;
   std::optional<Duration> unfinished_older_than;
   bool dry_run = false;
+  bool spares_unknown_writes = false;  ///< runs with a write of unknown outcome stay
 };
 struct PurgeReport {
   std::map<std::string, int> by_status;
   int total = 0;
+  int unknown_writes = 0;  ///< of these: with a write that may have landed, which nobody resolved
 };
 
 /// One finding of `verify` or `doctor`.
@@ -215,6 +217,8 @@ class Runtime {
   virtual Run resolve(const ResolveRequest&) = 0;
   virtual Run hand_over(const RunId&, bool force, const Operator&) = 0;
   virtual Run wake(const RunId&, const Operator&) = 0;
+  /// Without an age the retention decides, for named runs too; a named one whose write may have
+  /// landed then stays.
   virtual PurgeReport purge(const PurgeRequest&) = 0;
 
   virtual Json stats() = 0;

@@ -20,34 +20,15 @@
 namespace holdfast {
 namespace {
 
-[[noreturn]] void fail_configuration(std::string code, std::string message) {
-  Failure failure;
-  failure.cls = FailureClass::configuration;
-  failure.code = std::move(code);
-  failure.message = std::move(message);
-  failure.not_started = true;
-  throw FailureError(std::move(failure));
-}
-
 /// What this process executes for a tool of the run, on the run's terms.
-ToolSpec executable(const Toolbox& tools, const ToolTerms* terms, const std::string& name) {
+ToolSpec executable_of(const ToolTerms* terms, const Toolbox& tools, const std::string& name) {
   if (!terms) {
     fail_configuration("tool_removed",
                        fmt::format("tool '{}' is no longer one of this agent's tools: give it back "
                                    "to the agent, then redrive",
                                    name));
   }
-  const ToolSpec* spec = tools.find(name);
-  if (!spec) {
-    fail_configuration(
-        "tool_missing",
-        fmt::format("tool '{}' is not configured in this process: configure it, then redrive",
-                    name));
-  }
-  ToolSpec own = *spec;
-  own.effect = terms->effect;
-  own.timeout = terms->timeout;
-  return own;
+  return executable(*terms, tools);
 }
 
 /// One segment of one run.
@@ -177,7 +158,7 @@ class AgentSegment {
 
   static GatedCall gated(const PlannedCall& planned, const ToolTerms& tool) {
     GatedCall call;
-    call.id = std::to_string(planned.index);
+    call.id = planned.call.id;
     call.name = planned.call.name;
     call.arguments = planned.arguments;
     call.ends_on_denial = tool.end_on_denial;
@@ -245,14 +226,14 @@ class AgentSegment {
       }
     }
     return context_.step(step_name(planned), options, [&](const StepContext& step) {
-      const ToolSpec spec = executable(tools_, tool, planned.call.name);
+      const ToolSpec spec = executable_of(tool, tools_, planned.call.name);
       return StepResult{to_recorded(tools_.call(spec, planned.arguments, own_step(step))),
                         std::nullopt};
     });
   }
 
   ProbeAnswer probe(const PlannedCall& planned, const ToolTerms& tool, const StepContext& step) {
-    const ToolSpec spec = executable(tools_, &tool, tool.name);
+    const ToolSpec spec = executable(tool, tools_);
     ProbeAnswer answer = tools_.probe(spec, planned.arguments, own_step(step));
     if (auto* landed = std::get_if<Landed>(&answer)) {
       landed->result = to_recorded({std::move(landed->result), false});

@@ -1,14 +1,21 @@
 #pragma once
 
+#include <string>
+
 #include "core/model.hpp"
 #include "holdfast/context.hpp"
 #include "holdfast/runtime.hpp"
 
 namespace holdfast {
 
-/// What is copied into a run at its first claim: system text, models, tools with effects and
-/// schemas, limits.
+/// What is copied into a run at its first claim: system text, models, limits, and each tool with
+/// all that decides what its calls do: command, probe, names of `pass_env`, effect, schemas. Values
+/// of `env` may be secrets: only their digest is in it.
 Json agent_definition(const AgentSpec&, const Toolbox&);
+
+/// Why this process cannot execute a run of that definition: a tool that is a function is not
+/// registered here, or one that needs an `env` is not configured here. Empty: it can.
+std::string execution_problem(const Json& definition, const Toolbox&);
 
 /// The tool loop as a plain handler: one `model` step a turn, one `tool:NAME` step a call,
 /// approvals and input by `RunContext::ask`. It works from `run().definition`. `chain` and `tools`

@@ -230,26 +230,5 @@ TEST(Agent, GivesAProbeOnlyToToolsThatDeclareOne) {
   EXPECT_EQ(f.run.definition["tools"][0]["has_probe"], false);
 }
 
-TEST(AgentDefinition, HoldsNoSecrets) {
-  Fixture f = three_turns();
-  f.tools.specs["lookup"].env = {{"TOKEN", "hidden-value"}};
-  f.tools.specs["lookup"].pass_env = {"OTHER_TOKEN"};
-  f.define();
-  EXPECT_EQ(dump_json(f.run.definition).find("hidden-value"), std::string::npos);
-  EXPECT_EQ(dump_json(f.run.definition).find("OTHER_TOKEN"), std::string::npos);
-}
-
-TEST(AgentDefinition, RefusesAToolThatDoesNotExist) {
-  Fixture f = three_turns();
-  f.spec.tools.push_back("nowhere");
-  EXPECT_THROW(agent_definition(f.spec, f.tools), RefusedError);
-}
-
-TEST(AgentDefinition, FailsAsConfigurationWhenItCannotBeRead) {
-  Fixture f = three_turns();
-  f.run.definition = {{"system", 5}};
-  EXPECT_EQ(std::get<Failure>(f.segment()).cls, FailureClass::configuration);
-}
-
 }  // namespace
 }  // namespace holdfast

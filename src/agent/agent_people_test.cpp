@@ -44,8 +44,8 @@ TEST(AgentApproval, AsksOnceForAllGatedCallsBeforeAnyToolRuns) {
   EXPECT_EQ(question.kind, WaitKind::approval);
   EXPECT_EQ(question.timeout, std::chrono::hours(1));
   ASSERT_EQ(question.calls.size(), 2u);
-  EXPECT_EQ(question.calls[0].id, "2");
-  EXPECT_EQ(question.calls[1].id, "3");
+  EXPECT_EQ(question.calls[0].id, "1.2");
+  EXPECT_EQ(question.calls[1].id, "1.3");
   EXPECT_EQ(question.calls[1].arguments, (Json{{"to", "b"}, {"currency", "EUR"}}));
 }
 
@@ -139,7 +139,7 @@ TEST(AgentInput, IsAskedBeforeApprovalAndMergedIntoWhatIsApproved) {
   const Question input = std::get<Suspend>(f.segment()).question;
   EXPECT_EQ(input.kind, WaitKind::input);
   ASSERT_EQ(input.calls.size(), 1u);
-  EXPECT_EQ(input.calls[0].id, "2");
+  EXPECT_EQ(input.calls[0].id, "1.2");
   EXPECT_EQ(input.schema, f.tools.specs["pay"].input_schema);
 
   f.journal.replies[input.key].values = {{"pin", "1234"}, {"to", "somebody else"}, {"extra", 1}};

@@ -158,6 +158,7 @@ class FakeToolbox : public Toolbox {
   std::map<std::string, ToolSpec> specs;
   std::vector<std::pair<std::string, Json>> called;
   std::vector<StepContext> contexts;
+  std::vector<ToolSpec> executed;               ///< as the call was to be made
   std::map<std::string, ToolOutcome> outcomes;  ///< by tool; else {"ok": true}
 
   ToolSpec& add(const std::string& name) {
@@ -173,6 +174,7 @@ class FakeToolbox : public Toolbox {
   ToolOutcome call(const ToolSpec& spec, const Json& arguments,
                    const StepContext& context) override {
     called.emplace_back(spec.name, arguments);
+    executed.push_back(spec);
     contexts.push_back(context);
     const auto it = outcomes.find(spec.name);
     return it == outcomes.end() ? ToolOutcome{{{"ok", true}}, false} : it->second;

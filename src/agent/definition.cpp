@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "agent/agent_loop.hpp"
+#include "base/guard.hpp"
+#include "base/text.hpp"
 
 namespace holdfast {
 namespace {
@@ -19,6 +23,27 @@ std::optional<Duration> optional_duration(const Json& object, const char* key) {
   return Duration(it->get<Duration::rep>());
 }
 
+/// Names and values hold no null characters.
+std::string env_digest(const std::map<std::string, std::string>& env) {
+  std::string text;
+  for (const auto& [name, value] : env) {
+    text.append(name).append(1, '\0').append(value).append(1, '\0');
+  }
+  return sha256_hex(text);
+}
+
+/// A program that is named by a path starts at its configuration's folder.
+std::vector<std::string> resolved(const std::vector<std::string>& command,
+                                  const std::string& folder) {
+  std::vector<std::string> whole = command;
+  if (whole.empty() || folder.empty()) return whole;
+  std::string& program = whole.front();
+  if (program.starts_with('/') || program.find('/') == std::string::npos) return whole;
+  while (program.starts_with("./")) program.erase(0, program.find_first_not_of('/', 1));
+  program = folder + (folder.ends_with('/') ? "" : "/") + program;
+  return whole;
+}
+
 Json tool_definition(const ToolSpec& spec) {
   return {{"name", spec.name},
           {"description", spec.description},
@@ -29,7 +54,13 @@ Json tool_definition(const ToolSpec& spec) {
           {"approval_timeout_ms", milliseconds(spec.approval_timeout)},
           {"end_on_denial", spec.end_on_denial},
           {"input_schema", spec.input_schema},
-          {"has_probe", spec.has_probe()}};
+          {"has_probe", spec.has_probe()},
+          {"kind", spec.command.empty() ? "function" : "command"},
+          {"command", resolved(spec.command, spec.working_folder)},
+          {"probe", resolved(spec.probe_command, spec.working_folder)},
+          {"folder", spec.working_folder},
+          {"pass_env", spec.pass_env},
+          {"env_digest", env_digest(spec.env)}};
 }
 
 ToolTerms parse_tool(const Json& json) {
@@ -46,6 +77,12 @@ ToolTerms parse_tool(const Json& json) {
   tool.end_on_denial = json.at("end_on_denial").get<bool>();
   tool.input_schema = json.at("input_schema");
   tool.has_probe = json.at("has_probe").get<bool>();
+  tool.is_command = json.at("kind") == "command";
+  tool.command = json.at("command").get<std::vector<std::string>>();
+  tool.probe_command = json.at("probe").get<std::vector<std::string>>();
+  tool.folder = json.at("folder").get<std::string>();
+  tool.pass_env = json.at("pass_env").get<std::vector<std::string>>();
+  tool.env_digest = json.at("env_digest").get<std::string>();
   return tool;
 }
 
@@ -113,6 +150,77 @@ AgentTerms parse_definition(const Json& json) {
         error.what());
     throw FailureError(std::move(failure));
   }
+}
+
+void fail_configuration(std::string code, std::string message) {
+  Failure failure;
+  failure.cls = FailureClass::configuration;
+  failure.code = std::move(code);
+  failure.message = std::move(message);
+  failure.not_started = true;
+  throw FailureError(std::move(failure));
+}
+
+std::string execution_problem(const Json& definition, const Toolbox& tools) {
+  if (definition.is_null()) return {};
+  try {
+    for (const ToolTerms& tool : parse_definition(definition).tools) {
+      if (std::string problem = tool_problem(tool, tools); !problem.empty()) return problem;
+    }
+  } catch (const FailureError&) {
+    // What cannot be read is no better anywhere else: the segment says so.
+  }
+  return {};
+}
+
+std::string tool_problem(const ToolTerms& terms, const Toolbox& tools) {
+  const ToolSpec* spec = tools.find(terms.name);
+  const bool needs_probe_function = terms.has_probe && terms.probe_command.empty();
+  if (!spec) {
+    if (!terms.is_command || needs_probe_function) {
+      return fmt::format("tool '{}' is not one of this process's tools", terms.name);
+    }
+    if (terms.env_digest == env_digest({})) return {};
+    return fmt::format("tool '{}' is not configured in this process, so its `env` is not known",
+                       terms.name);
+  }
+  if (!terms.is_command && !spec->command.empty()) {
+    return fmt::format("tool '{}' is a command in this process; the run's is a function",
+                       terms.name);
+  }
+  if (needs_probe_function && !spec->probe) {
+    return fmt::format("tool '{}' has no probe function in this process", terms.name);
+  }
+  return {};
+}
+
+ToolSpec executable(const ToolTerms& terms, const Toolbox& tools) {
+  if (const std::string problem = tool_problem(terms, tools); !problem.empty()) {
+    fail_configuration("tool_missing", problem + ": give it back to this process, then redrive");
+  }
+  const ToolSpec* spec = tools.find(terms.name);
+  ToolSpec own = spec ? *spec : ToolSpec{};
+  own.name = terms.name;
+  own.effect = terms.effect;
+  own.timeout = terms.timeout;
+  if (!terms.is_command && terms.probe_command.empty()) return own;
+  if (!HOLDFAST_GUARD("tool_env_same", env_digest(own.env) == terms.env_digest)) {
+    fail_configuration(
+        "tool_env_changed",
+        fmt::format("tool '{}' has another `env` in this configuration than when the run "
+                    "took its definition, so it was not started: put it back, or redrive, "
+                    "which takes the new definition",
+                    terms.name));
+  }
+  own.probe_command = terms.probe_command;
+  own.pass_env = terms.pass_env;
+  own.working_folder = terms.folder;
+  if (!own.probe_command.empty()) own.probe = nullptr;
+  if (terms.is_command) {
+    own.function = nullptr;
+    own.command = terms.command;
+  }
+  return own;
 }
 
 }  // namespace holdfast

@@ -12,7 +12,8 @@
 
 namespace holdfast {
 
-/// A tool as a run knows it. What executes it comes from the Toolbox by name.
+/// A tool as a run knows it. A command is executed from here; a function, and the values of `env`,
+/// come from the Toolbox by name.
 struct ToolTerms {
   std::string name;
   std::string description;
@@ -24,6 +25,12 @@ struct ToolTerms {
   bool end_on_denial = false;
   Json input_schema;
   bool has_probe = false;
+  bool is_command = false;
+  std::vector<std::string> command;
+  std::vector<std::string> probe_command;
+  std::vector<std::string> pass_env;
+  std::string folder;      ///< where command and probe are started
+  std::string env_digest;  ///< of the `env` table
 
   bool wants_input() const { return !input_schema.is_null(); }
 };
@@ -46,5 +53,16 @@ struct AgentTerms {
 /// Reads what `agent_definition` wrote. Throws FailureError (configuration) when it is something
 /// else.
 AgentTerms parse_definition(const Json&);
+
+/// Ends a call, before it starts, that this configuration does not allow.
+[[noreturn]] void fail_configuration(std::string code, std::string message);
+
+/// Why this process cannot execute the tool; empty: it can.
+std::string tool_problem(const ToolTerms&, const Toolbox&);
+
+/// What is executed for a call: the run's terms, with what only this process has. Throws
+/// FailureError (configuration, not started) where the process cannot execute the tool, or has
+/// another `env` for it.
+ToolSpec executable(const ToolTerms&, const Toolbox&);
 
 }  // namespace holdfast

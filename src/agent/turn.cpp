@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -74,9 +75,13 @@ PlannedCall plan_call(const ToolCall& call, const AgentTerms& terms, const Limit
   }
   if (call.bad_arguments) {
     std::string where;
-    parse_json(*call.bad_arguments, limits.depth, &where);
-    planned.problem = fmt::format("the arguments are not valid JSON{}{}; the tool was not called",
-                                  where.empty() ? "" : ": ", where);
+    if (!parse_json(*call.bad_arguments, limits.depth, &where)) {
+      where = "the arguments are not valid JSON" + (where.empty() ? "" : ": " + where);
+    } else if (parse_exact_json(*call.bad_arguments, limits.depth, &where)) {
+      // They came as a value, not as text: the number's digits are lost already.
+      where = "a number in the arguments does not fit in 64 bits; write it as a string";
+    }
+    planned.problem = where + "; the tool was not called";
     return planned;
   }
   if (!planned.call.arguments.is_object()) {
@@ -104,9 +109,8 @@ Json call_json(const PlannedCall& planned) {
   return json;
 }
 
-PlannedCall parse_call(const Json& json, int index) {
+PlannedCall parse_call(const Json& json) {
   PlannedCall planned;
-  planned.index = index;
   planned.call.id = json.at("id").get<std::string>();
   planned.call.name = json.at("name").get<std::string>();
   if (json.contains("bad_arguments")) {
@@ -120,6 +124,74 @@ PlannedCall parse_call(const Json& json, int index) {
   planned.asks_approval = json.value("approval", false);
   planned.asks_input = json.value("input", false);
   return planned;
+}
+
+std::size_t json_bytes(const PlannedCall& planned) { return dump_json(call_json(planned)).size(); }
+
+/// The beginning of a text that takes at most `room` bytes as JSON, with a note.
+std::string shortened(const std::string& text, std::size_t room) {
+  const std::string note =
+      fmt::format("\n[cut: the answer has {} bytes, only its beginning is kept]", text.size());
+  std::size_t end = std::min(room, text.size());
+  for (;;) {
+    while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
+      --end;
+    }
+    std::string shown = text.substr(0, end) + note;
+    const std::size_t size = dump_json(shown).size();
+    if (size <= room || end == 0) return shown;
+    end -= std::min(end, std::max<std::size_t>(end - end * room / size, 1));
+  }
+}
+
+void refuse_large(PlannedCall& planned) {
+  constexpr std::size_t kShown = 256;
+  const std::string arguments = planned.call.bad_arguments.value_or(dump_json(planned.arguments));
+  planned.problem =
+      fmt::format("the arguments are too large ({} bytes) to be recorded; the tool was not called",
+                  arguments.size());
+  planned.call.name = cut(planned.call.name, kShown);
+  planned.call.bad_arguments = cut(arguments, kShown);
+  planned.call.arguments = Json::object();
+  planned.arguments = Json::object();
+  planned.asks_approval = planned.asks_input = false;
+}
+
+/// Refuses the largest calls until all take at most `room` bytes; what then is still too much was
+/// no use of tools.
+void fit_calls(std::vector<PlannedCall>& calls, std::size_t room) {
+  std::vector<std::pair<std::size_t, std::size_t>> by_size;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    by_size.emplace_back(json_bytes(calls[i]), i);
+    total += by_size.back().first + 1;
+  }
+  std::ranges::sort(by_size, std::greater<>());
+  for (const auto& [size, i] : by_size) {
+    if (total <= room) return;
+    refuse_large(calls[i]);
+    total = total - size + json_bytes(calls[i]);
+  }
+  while (total > room && !calls.empty()) {
+    total -= json_bytes(calls.back()) + 1;
+    calls.pop_back();
+  }
+}
+
+void make_storable(Turn& turn, const Limits& limits) {
+  const std::size_t limit = limits.result_bytes;
+  if (dump_json(to_json(turn)).size() <= limit) return;
+  const std::string text = std::exchange(turn.text, {});
+  std::vector<PlannedCall> calls = std::exchange(turn.calls, {});
+  turn.finish = cut(turn.finish, limits.error_bytes / 4);
+  if (dump_json(turn.opaque).size() > limit / 4) turn.opaque = nullptr;
+  const std::size_t frame = dump_json(to_json(turn)).size();
+  const std::size_t room = limit - std::min(limit, frame);
+  fit_calls(calls, room - std::min(room, std::min(dump_json(text).size(), room / 2)));
+  turn.calls = std::move(calls);
+  // Two bytes of the empty text's quotes are in the size already.
+  const std::size_t left = limit + 2 - std::min(limit, dump_json(to_json(turn)).size());
+  turn.text = dump_json(text).size() <= left ? text : shortened(text, left);
 }
 
 /// The keys that a schema declares.
@@ -154,10 +226,10 @@ Turn plan_turn(int number, const ModelReply& reply, const AgentTerms& terms, con
   turn.opaque = reply.opaque;
   for (const ToolCall& call : reply.calls) {
     PlannedCall planned = plan_call(call, terms, limits);
-    planned.index = static_cast<int>(turn.calls.size()) + 1;
-    planned.call.id = fmt::format("{}.{}", number, planned.index);
+    planned.call.id = fmt::format("{}.{}", number, turn.calls.size() + 1);
     turn.calls.push_back(std::move(planned));
   }
+  make_storable(turn, limits);
   return turn;
 }
 
@@ -179,7 +251,7 @@ Turn parse_turn(int number, const Json& json) {
   turn.usage = parse_usage(json.at("usage"));
   if (json.contains("opaque")) turn.opaque = json["opaque"];
   for (const Json& call : json.at("calls")) {
-    turn.calls.push_back(parse_call(call, static_cast<int>(turn.calls.size()) + 1));
+    turn.calls.push_back(parse_call(call));
   }
   return turn;
 }

@@ -16,8 +16,7 @@ namespace holdfast {
 
 /// A call with what is to be done about it.
 struct PlannedCall {
-  ToolCall call;                       ///< as the model wrote it; id `<turn>.<index>`
-  int index = 0;                       ///< 1, 2, … within the turn
+  ToolCall call;                       ///< as the model wrote it; id `1.2`: turn, place in it
   Json arguments;                      ///< final: defaults filled in, later a person's input too
   std::optional<std::string> problem;  ///< why it is not executed, for the model
   bool asks_approval = false;
@@ -38,7 +37,9 @@ struct Turn {
   Message message() const;
 };
 
-/// Mints the calls' ids, checks their arguments and plans what each needs.
+/// Mints the calls' ids, checks their arguments and plans what each needs. An answer that is too
+/// large to be recorded is paid for all the same: its text is cut with a note, and calls with
+/// arguments that are too large are not executed.
 Turn plan_turn(int number, const ModelReply&, const AgentTerms&, const Limits&);
 
 /// The `model` step's result: {provider, model, usage, text, calls, finish, opaque}. A call is {id,

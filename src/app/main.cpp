@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -23,6 +24,12 @@ bool write_all(int file, std::string_view text) {
   return true;
 }
 
+/// A pipe or socket says so; a file never does.
+bool is_reader_gone() {
+  pollfd out{STDOUT_FILENO, 0, 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 Output::Setup standard_streams() {
   Output::Setup setup;
   setup.write_result = [](std::string_view text) {
@@ -31,6 +38,7 @@ Output::Setup standard_streams() {
     throw holdfast::OutputFailed{std::strerror(errno)};
   };
   setup.write_note = [](std::string_view text) { write_all(STDERR_FILENO, text); };
+  setup.reader_is_gone = is_reader_gone;
   setup.result_is_terminal = isatty(STDOUT_FILENO) == 1;
   setup.note_is_terminal = isatty(STDERR_FILENO) == 1;
   const char* no_colour = std::getenv("NO_COLOR");

@@ -15,13 +15,20 @@ namespace {
 /// Builds a value from the parser's events and stops at `max_depth` open brackets.
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  explicit Builder(int max_depth) : max_depth_(max_depth) {}
+  Builder(int max_depth, bool is_exact) : max_depth_(max_depth), is_exact_(is_exact) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
   bool number_integer(number_integer_t value) override { return add(value); }
   bool number_unsigned(number_unsigned_t value) override { return add(value); }
-  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool number_float(number_float_t value, const string_t& text) override {
+    if (is_exact_ && text.find_first_of(".eE") == string_t::npos) {
+      problem_ = fmt::format("the number {} does not fit in 64 bits; write it as a string",
+                             cut(text, kMaxShownDigits));
+      return false;
+    }
+    return add(value);
+  }
   bool string(string_t& value) override { return add(std::move(value)); }
   bool binary(binary_t&) override { return false; }
   bool key(string_t& value) override {
@@ -74,7 +81,10 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
 
+  static constexpr std::size_t kMaxShownDigits = 100;
+
   int max_depth_;
+  bool is_exact_;
   Json root_;
   std::vector<Json*> open_;
   std::string key_;
@@ -118,14 +128,21 @@ std::string mend_surrogates(std::string text) {
   return text;
 }
 
-}  // namespace
-
-std::optional<Json> parse_json(std::string_view text, int max_depth, std::string* problem) {
+std::optional<Json> build(Builder builder, std::string_view text, std::string* problem) {
   const std::string clean = mend_surrogates(clean_utf8(text));
-  Builder builder(max_depth);
   if (Json::sax_parse(clean, &builder)) return builder.take();
   if (problem != nullptr) *problem = builder.problem();
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Json> parse_json(std::string_view text, int max_depth, std::string* problem) {
+  return build(Builder(max_depth, false), text, problem);
+}
+
+std::optional<Json> parse_exact_json(std::string_view text, int max_depth, std::string* problem) {
+  return build(Builder(max_depth, true), text, problem);
 }
 
 std::string dump_json(const Json& value) {

@@ -122,5 +122,22 @@ RC_GTEST_PROP(ParseJson, NeverThrowsOnTextThatLooksLikeJson, ()) {
   RC_ASSERT(value.has_value() == problem.empty());
 }
 
+TEST(ParseExactJson, RefusesIntegersThatWouldBecomeOthers) {
+  for (const char* text :
+       {"12345678901234567890123", "-9223372036854775809", "[{\"id\":18446744073709551616}]"}) {
+    std::string problem;
+    EXPECT_FALSE(parse_exact_json(text, 64, &problem)) << text;
+    EXPECT_NE(problem.find("as a string"), std::string::npos) << problem;
+    EXPECT_TRUE(parse_json(text)) << text;
+  }
+  std::string problem;
+  parse_exact_json("[1, 12345678901234567890123]", 64, &problem);
+  EXPECT_NE(problem.find("12345678901234567890123"), std::string::npos) << problem;
+  for (const char* text :
+       {"18446744073709551615", "-9223372036854775808", "1.5", "1e30", "1.0E30"}) {
+    EXPECT_TRUE(parse_exact_json(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <stdexcept>
 #include <vector>
 
@@ -68,6 +69,31 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+std::string cut_note(std::size_t bytes) { return fmt::format(" … [{} bytes cut]", bytes); }
+
+struct CutNote {
+  std::size_t note_bytes;
+  std::size_t bytes_cut;
+};
+
+/// The note at the end of a text that was cut before.
+std::optional<CutNote> note_of_cut(std::string_view text) {
+  constexpr std::string_view kBefore = " … [";
+  constexpr std::string_view kBehind = " bytes cut]";
+  if (!text.ends_with(kBehind)) return std::nullopt;
+  const std::size_t start = text.rfind(kBefore);
+  if (start == std::string_view::npos) return std::nullopt;
+  const std::size_t first = start + kBefore.size();
+  const std::string_view digits = text.substr(first, text.size() - kBehind.size() - first);
+  std::size_t bytes = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bytes);
+  // A foreign text can end like that too: what it says must not overflow.
+  if (error != std::errc() || end != digits.data() + digits.size() || bytes > (1ULL << 40)) {
+    return std::nullopt;
+  }
+  return CutNote{text.size() - start, bytes};
+}
+
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
@@ -98,12 +124,20 @@ std::string clean_utf8(std::string_view text) {
 
 std::string cut(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return std::string(text);
+  std::size_t total = text.size();
+  if (const auto earlier = note_of_cut(text)) {
+    text.remove_suffix(earlier->note_bytes);
+    total = text.size() + earlier->bytes_cut;
+  }
   // The note's length depends on how much is cut; room for the largest number is always enough.
-  const std::size_t room = fmt::format(" … [{} bytes cut]", text.size()).size();
-  std::size_t keep = limit > room ? limit - room : limit;
-  while (keep > 0 && (static_cast<unsigned char>(text[keep]) & 0xC0) == 0x80) --keep;
+  const std::size_t room = cut_note(total).size();
+  std::size_t keep = std::min(text.size(), limit > room ? limit - room : limit);
+  while (keep > 0 && keep < text.size() &&
+         (static_cast<unsigned char>(text[keep]) & 0xC0) == 0x80) {
+    --keep;
+  }
   std::string result(text.substr(0, keep));
-  if (limit > room) result += fmt::format(" … [{} bytes cut]", text.size() - keep);
+  if (limit > room) result += cut_note(total - keep);
   return result;
 }
 

@@ -15,7 +15,8 @@ namespace holdfast {
 /// Valid UTF-8: invalid bytes and lone surrogates become U+FFFD.
 std::string clean_utf8(std::string_view text);
 
-/// At most `limit` bytes, cut at a character and with a note of how much was cut.
+/// At most `limit` bytes, cut at a character and with a note of how much was cut. What an earlier
+/// cut left behind is cut further: the note then counts both.
 std::string cut(std::string_view text, std::size_t limit);
 
 /// `0s`, `500ms`, `30s`, `10m`, `2h`, `30d`. Nothing for other forms, negative values and what does
@@ -32,6 +33,11 @@ std::string format_time(WallTime);
 /// when it is not JSON or too deep; `problem` (if given) says which and where.
 std::optional<Json> parse_json(std::string_view text, int max_depth = 64,
                                std::string* problem = nullptr);
+
+/// The same for values that something is done with: an integer beyond 64 bits, which would silently
+/// become another number, is a problem too.
+std::optional<Json> parse_exact_json(std::string_view text, int max_depth = 64,
+                                     std::string* problem = nullptr);
 
 /// Compact text of a value; never throws (invalid UTF-8 is replaced).
 std::string dump_json(const Json&);

@@ -41,6 +41,17 @@ TEST(Cut, SaysHowMuchIsMissing) {
   EXPECT_NE(result.find(std::to_string(1000 - kept) + " bytes cut"), std::string::npos);
 }
 
+TEST(Cut, CountsWhatWasCutBefore) {
+  const std::string once = cut(std::string(100000, 'x'), 500);
+  const std::string twice = cut("main: " + once, 300);
+  EXPECT_LE(twice.size(), 300u);
+  const auto kept = static_cast<std::size_t>(std::count(twice.begin(), twice.end(), 'x'));
+  EXPECT_NE(twice.find(" … [" + std::to_string(100000 - kept) + " bytes cut]"), std::string::npos)
+      << twice;
+  const std::string foreign = "x … [99999999999999999999 bytes cut]";
+  EXPECT_LE(cut(foreign + foreign, 50).size(), 50u);
+}
+
 TEST(Cut, NeverSplitsACharacter) {
   std::string euros;
   for (int i = 0; i < 200; ++i) euros += "\xE2\x82\xAC";

@@ -69,9 +69,9 @@ std::optional<Json> Args::find_json(std::string_view option, int max_depth) cons
   const auto text = find_text(option);
   if (!text) return std::nullopt;
   std::string problem;
-  auto json = parse_json(*text, max_depth, &problem);
+  auto json = parse_exact_json(*text, max_depth, &problem);
   if (!json) {
-    throw RefusedError(Refusal::usage, fmt::format("{}: not JSON: {}", option, problem));
+    throw RefusedError(Refusal::usage, fmt::format("{}: {}", option, problem));
   }
   return json;
 }

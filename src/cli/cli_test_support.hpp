@@ -54,6 +54,7 @@ class FakeRuntime final : public Runtime {
   std::optional<SegmentResult> segment;
   std::vector<Event> observed;
   std::function<void(FakeWorker&)> on_worker;
+  std::function<void()> on_run;              ///< while a run is executed here
   std::function<void(const RunId&)> on_get;  ///< the world goes on between two looks
 
   void register_task(const std::string&, Handler, TaskOptions) override {}
@@ -159,6 +160,7 @@ class FakeRuntime final : public Runtime {
   SegmentResult execute(const RunRequest& request, const Observer& observer) {
     requests.push_back(request);
     for (const auto& event : observed) observer(event);
+    if (on_run) on_run();
     return segment.value();
   }
   Run change(const std::string& verb, const RunId& id, const Operator& by) {
@@ -189,6 +191,7 @@ class Shell {
       if (closed) throw OutputClosed{};
       out += text;
     };
+    setup.reader_is_gone = [this] { return closed; };
     setup.write_note = [this](std::string_view text) { err += text; };
     setup.result_is_terminal = terminal;
     setup.note_is_terminal = terminal;

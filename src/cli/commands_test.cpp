@@ -208,6 +208,24 @@ TEST(Worker, PassesItsSettingsAndSaysThatItIsReady) {
   EXPECT_EQ(shell.out, "");
 }
 
+TEST(Run, AnInterruptSaysWhatIsFinishedFirstAndWhenThatWasTheLastStep) {
+  Shell shell;
+  shell.runtime.on_run = [&] { shell.signal(1); };
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"run", "triage", "--input", "x"}, {"enqueue", "triage", "--input", "x", "--inline"}}) {
+    shell.runtime.segment = ended(Outcome::completed, completed_run("r", "done"));
+    EXPECT_EQ(shell.run(words), 0);
+    EXPECT_EQ(shell.out, "done\n");
+    EXPECT_NE(shell.err.find("stopping at the next boundary; what is under way is finished first"),
+              std::string::npos)
+        << shell.err;
+    EXPECT_NE(shell.err.find("it completed all the same"), std::string::npos) << shell.err;
+    shell.runtime.segment = ended(Outcome::cancelled, make_run("r", Status::cancelled));
+    EXPECT_EQ(shell.run(words), 1);
+    EXPECT_EQ(shell.err.find("all the same"), std::string::npos) << shell.err;
+  }
+}
+
 TEST(Worker, FirstSignalStopsGracefullyAndTheSecondAtOnce) {
   Shell shell;
   shell.runtime.given.agents = {make_agent("triage")};

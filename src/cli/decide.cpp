@@ -45,11 +45,9 @@ int take(Invocation& call, Decision decision) {
     }
   }
   Progress progress(call.out);
-  const StopOnSignal stop(call,
-                          "holdfast: stopping at the next boundary; a second signal leaves the run "
-                          "as it is");
+  const StopOnSignal stop(call, "leaves the run as it is");
   const auto result = runtime.decide(decision, progress.observer(), stop.token());
-  if (result.segment) return progress.finish(*result.segment);
+  if (result.segment) return progress.finish(*result.segment, stop);
   print_run(call, result.run, state_line(result.run));
   return kDone;
 }

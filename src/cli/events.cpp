@@ -24,6 +24,12 @@ void print_event(Invocation& call, const Event& event, bool with_run) {
   }
 }
 
+/// A silent run must not keep us when the reader has gone.
+void pause_before_next_look(Invocation& call, Duration duration) {
+  call.out.need_reader();
+  call.host.pause(duration);
+}
+
 /// Knows when no more events of a run are to be expected (spec, section 12 `events --follow`).
 class EndOfRun {
  public:
@@ -79,7 +85,7 @@ int follow_one(Invocation& call, const std::string& id, std::int64_t after) {
     }
     if (ended) return kDone;
     look = any ? kShortestLook : std::min(look * 2, kLongestLook);
-    call.host.pause(look);
+    pause_before_next_look(call, look);
   }
 }
 
@@ -122,7 +128,7 @@ int print_all(Invocation& call, bool follow) {
       continue;
     }
     if (!follow) break;
-    call.host.pause(look);
+    pause_before_next_look(call, look);
     look = std::min(look * 2, kLongestLook);
   }
   if (call.out.json()) call.out.value(all);

@@ -50,6 +50,22 @@ TEST(Events, FollowingPrintsOneObjectALineUntilTheEnd) {
   EXPECT_EQ(looks, 3);
 }
 
+TEST(Events, FollowingASilentRunEndsWhenItsReaderHasGone) {
+  for (const auto& words : {std::vector<std::string>{"events", "r", "--follow", "--after", "3"},
+                            std::vector<std::string>{"events", "--all", "--follow"}}) {
+    auto shell = shell_with_run(Status::running);
+    if (words[1] == "--all") shell.runtime.journal.clear();
+    int looks = 0;
+    shell.runtime.on_get = [&](const RunId&) {
+      shell.closed = ++looks > 2;
+      if (looks > 9) shell.runtime.runs["r"].status = Status::completed;
+    };
+    if (words[1] == "--all") shell.closed = true;
+    EXPECT_EQ(shell.run(words), 141);
+    EXPECT_EQ(shell.err, "");
+  }
+}
+
 TEST(Events, FollowingACancelledRunWaitsForTheStepInFlight) {
   auto shell = shell_with_run(Status::cancelled);
   auto& run = shell.runtime.runs["r"];

@@ -74,17 +74,28 @@ ReapReport sweep(Invocation& call, int limit, bool all, bool dry_run) {
   return total;
 }
 
+/// What goes with a purged run beyond itself.
+std::string unknown_writes_text(const PurgeReport& report) {
+  if (report.unknown_writes == 0) return "";
+  if (report.total == 1) return ", with the record of a write that may have landed";
+  return fmt::format(", {} of them with the record of a write that may have landed",
+                     report.unknown_writes);
+}
+
 std::string counts_text(const PurgeReport& report, bool dry_run) {
   std::string text;
   for (const auto& [status, count] : report.by_status) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, safe_line(status));
   }
   if (text.empty()) text = "0 runs";
-  return fmt::format("{} {}", text, dry_run ? "would be purged" : "purged");
+  return fmt::format("{} {}{}", text, dry_run ? "would be purged" : "purged",
+                     unknown_writes_text(report));
 }
 
 Json counts_json(const PurgeReport& report) {
-  return {{"by_status", report.by_status}, {"total", report.total}};
+  return {{"by_status", report.by_status},
+          {"total", report.total},
+          {"unknown_writes", report.unknown_writes}};
 }
 
 }  // namespace
@@ -164,11 +175,12 @@ int purge_runs(Invocation& call) {
       const auto report = call.host.runtime().purge(request);
       for (const auto& [status, count] : report.by_status) total.by_status[status] += count;
       total.total += report.total;
+      total.unknown_writes += report.unknown_writes;
       if (!call.out.json()) {
         call.out.line(fmt::format(
-            "{} {}{}", safe_line(id),
+            "{} {}{}{}", safe_line(id),
             report.by_status.empty() ? "" : safe_line(report.by_status.begin()->first) + ", ",
-            request.dry_run ? "would be purged" : "purged"));
+            request.dry_run ? "would be purged" : "purged", unknown_writes_text(report)));
       }
       return kDone;
     });

@@ -152,5 +152,19 @@ TEST(Purge, SaysHowManyOfEachStatus) {
   EXPECT_EQ(shell.runtime.purges.back().ids, std::vector<RunId>{"nope"});
 }
 
+TEST(Purge, SaysThatAWriteWhichMayHaveLandedGoesToo) {
+  Shell shell;
+  shell.runtime.runs["a"] = failed_run("a");
+  shell.runtime.purged = {{{"failed", 1}}, 1, 1};
+  EXPECT_EQ(shell.run({"purge", "a", "--older-than", "0s"}), 0);
+  EXPECT_EQ(shell.out, "a failed, purged, with the record of a write that may have landed\n");
+  shell.runtime.purged = {{{"failed", 3}}, 3, 2};
+  EXPECT_EQ(shell.run({"purge"}), 0);
+  EXPECT_EQ(shell.out,
+            "3 failed purged, 2 of them with the record of a write that may have landed\n");
+  EXPECT_EQ(shell.run({"purge", "--json"}), 0);
+  EXPECT_EQ(shell.json()["unknown_writes"], 2);
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -115,6 +115,10 @@ void Output::value(const Json& json) {
   line(setup_.result_is_terminal ? terminal_json(text) : text);
 }
 
+void Output::need_reader() const {
+  if (setup_.reader_is_gone && setup_.reader_is_gone()) throw OutputClosed{};
+}
+
 void Output::note(std::string_view text) {
   const std::lock_guard lock(mutex_);
   clear_status();

@@ -26,6 +26,7 @@ class Output {
   struct Setup {
     std::function<void(std::string_view)> write_result;  ///< may throw OutputClosed, OutputFailed
     std::function<void(std::string_view)> write_note;    ///< never throws
+    std::function<bool()> reader_is_gone;                ///< of results; null: not known
     bool result_is_terminal = false;
     bool note_is_terminal = false;
     bool colours = false;  ///< where there is a terminal
@@ -44,6 +45,8 @@ class Output {
   void raw(std::string_view text);
   /// One JSON value on one line.
   void value(const Json&);
+  /// For those who wait with nothing to print: throws OutputClosed where nobody reads results.
+  void need_reader() const;
   /// A remark on standard error. It clears a status line first.
   void note(std::string_view text);
   /// An error: `holdfast: …`.

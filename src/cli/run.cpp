@@ -34,10 +34,8 @@ int run_agent(Invocation& call) {
   const auto request = request_of(call);
   Progress progress(call.out);
   auto& runtime = call.host.runtime();
-  const StopOnSignal stop(call,
-                          "holdfast: stopping at the next boundary; a second signal leaves the run "
-                          "as it is");
-  return progress.finish(runtime.run(request, progress.observer(), stop.token()));
+  const StopOnSignal stop(call, "leaves the run as it is");
+  return progress.finish(runtime.run(request, progress.observer(), stop.token()), stop);
 }
 
 int enqueue_run(Invocation& call) {
@@ -63,10 +61,8 @@ int enqueue_run(Invocation& call) {
     return kDone;
   }
   Progress progress(call.out);
-  const StopOnSignal stop(call,
-                          "holdfast: stopping at the next boundary; a second signal leaves the run "
-                          "to the workers");
-  return progress.finish(runtime.run_inline(request, progress.observer(), stop.token()));
+  const StopOnSignal stop(call, "leaves the run to the workers");
+  return progress.finish(runtime.run_inline(request, progress.observer(), stop.token()), stop);
 }
 
 }  // namespace holdfast

@@ -70,8 +70,9 @@ int show_stats(Invocation& call) {
   if (!unserved.empty()) {
     add("no worker for", call.out.paint(Colour::yellow, counts_line(unserved)));
   }
-  const auto circuits = stats.value("circuits", Json::array());
-  add("circuits", circuits.empty() ? "all closed" : shorten_json(circuits, 200));
+  if (const auto circuits = part("circuits"); !circuits.empty()) {
+    add("circuits", shorten_json(circuits, 200));
+  }
   call.out.raw(render_table(rows));
   return kDone;
 }

@@ -138,7 +138,7 @@ void Progress::see(const Event& event) {
   out_->status(fmt::format("… {} steps, {} tokens", steps_, tokens_));
 }
 
-int Progress::finish(const SegmentResult& result) {
+int Progress::finish(const SegmentResult& result, const StopOnSignal& stop) {
   out_->status("");
   const auto& run = result.run;
   if (out_->json()) {
@@ -159,10 +159,19 @@ int Progress::finish(const SegmentResult& result) {
     remark += fmt::format("; `holdfast why {}` says more", safe_line(run.id));
   }
   out_->note(out_->paint_note(colour_of(run.status), remark));
+  if (stop.is_asked() && run.status.is(Status::completed)) {
+    out_->note(
+        "holdfast: it completed all the same: what was under way when it was asked to stop was its "
+        "last step");
+  }
   return code;
 }
 
-StopOnSignal::StopOnSignal(Invocation& call, std::string remark) : host_(&call.host) {
+StopOnSignal::StopOnSignal(Invocation& call, std::string_view second) : host_(&call.host) {
+  auto remark = fmt::format(
+      "holdfast: stopping at the next boundary; what is under way is finished first; a second "
+      "signal {}",
+      second);
   host_->on_signal([&call, source = source_, remark = std::move(remark)](int count) mutable {
     if (count > 1) call.host.leave(kInterrupted);
     call.out.note(remark);

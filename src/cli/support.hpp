@@ -41,14 +41,32 @@ std::string read_text(const std::string& path, std::size_t limit, const std::str
 /// One run as a result: its JSON, or `text`.
 void print_run(Invocation&, const Run&, const std::string& text);
 
+/// While it lives, the first SIGINT or SIGTERM asks the run to stop at its next boundary, and the
+/// second ends the process and leaves the run as it is.
+class StopOnSignal {
+ public:
+  /// `second`: what a second signal does, for the remark that the first one gets.
+  StopOnSignal(Invocation&, std::string_view second);
+  ~StopOnSignal();
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+  std::stop_token token() const { return source_.get_token(); }
+  bool is_asked() const { return source_.stop_requested(); }
+
+ private:
+  Host* host_;
+  std::stop_source source_;
+};
+
 /// Tells of a run that is executed in this process: its steps as they happen, how it ended, and
 /// its answer.
 class Progress {
  public:
   explicit Progress(Output& out) : out_(&out) {}
   Observer observer();
-  /// Prints the answer and says how it ended; the exit code.
-  int finish(const SegmentResult&);
+  /// Prints the answer and says how it ended, and where it completed although it was asked to stop;
+  /// the exit code.
+  int finish(const SegmentResult&, const StopOnSignal&);
 
  private:
   void see(const Event&);
@@ -57,21 +75,6 @@ class Progress {
   int steps_ = 0;
   std::int64_t tokens_ = 0;
   bool named_ = false;
-};
-
-/// While it lives, the first SIGINT or SIGTERM asks the run to stop at its next boundary, and the
-/// second ends the process and leaves the run as it is.
-class StopOnSignal {
- public:
-  StopOnSignal(Invocation&, std::string remark);
-  ~StopOnSignal();
-  StopOnSignal(const StopOnSignal&) = delete;
-  StopOnSignal& operator=(const StopOnSignal&) = delete;
-  std::stop_token token() const { return source_.get_token(); }
-
- private:
-  Host* host_;
-  std::stop_source source_;
 };
 
 }  // namespace holdfast

@@ -41,7 +41,7 @@ std::vector<CommandText> decide_commands() {
        "Denies the pending turn of a waiting run, or one call of it. The model is told, unless the "
        "tool says that a denial ends the run.",
        decision_options({call}),
-       {{"holdfast deny 0198c1f2-7d30-7000-8000-3b6f5a2c9e10 --call 2 --note \"wrong customer\"",
+       {{"holdfast deny 0198c1f2-7d30-7000-8000-3b6f5a2c9e10 --call 1.2 --note \"wrong customer\"",
          "deny the second call"}},
        deny_call},
       {"input",

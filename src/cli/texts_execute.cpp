@@ -42,7 +42,8 @@ std::vector<CommandText> execute_commands() {
        {"AGENT", 1, 1},
        "Executes a run interactively, in this process. Steps are told on standard error as they "
        "happen, the answer goes to standard output. The first Ctrl-C cancels the run at its next "
-       "boundary; the second leaves it as it is (handover gives it to the workers). Exit code 5: "
+       "boundary: what is under way is finished first, and a run whose last step that was "
+       "completes. The second leaves it as it is (handover gives it to the workers). Exit code 5: "
        "the run waits for a person.",
        input_options(),
        {{"holdfast run triage --input \"My printer is on fire\"", "ask and wait for the answer"},

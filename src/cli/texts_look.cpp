@@ -28,7 +28,7 @@ std::vector<CommandText> look_commands() {
         {"--queue", "QUEUE", "only runs of this queue"},
         {"--label", "KEY=VALUE", "only runs with this label; may be repeated", true},
         {"--limit", "N", "at most so many (default 50)"},
-        {"--after", "CURSOR", "go on behind a page before"}},
+        {"--after", "CURSOR", "go on behind a page before, with the same filter"}},
        {{"holdfast list --status failed", "what needs a look"},
         {"holdfast list --agent triage --label team=ops --json", "for programs"}},
        list_runs},
@@ -77,7 +77,7 @@ std::vector<CommandText> look_commands() {
        "count runs, leases and workers",
        {},
        "Counts runs by status and reason, those due and delayed, the age of the oldest due run, "
-       "leases held and stale, circuits, and runs that no live worker serves.",
+       "leases held and stale, and runs that no live worker serves.",
        {},
        {{"holdfast stats", "for people"}, {"holdfast stats --json", "for programs"}},
        show_stats},

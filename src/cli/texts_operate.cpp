@@ -79,16 +79,17 @@ std::vector<CommandText> operate_commands() {
        {"ID", 0, kMany},
        "Deletes runs with their journals: terminal ones older than their retention, and waiting or "
        "abandoned ones older than the longer retention. Never queued ones. With one of the two "
-       "ages "
-       "the other kind is left alone; with neither the configuration decides. Says how many of "
-       "each "
+       "ages the other kind is left alone; with neither the configuration decides, for named runs "
+       "too. A named run whose write may have landed goes only with an age. Says how many of each "
        "status.",
        {{"--older-than", "DURATION", "terminal runs that ended longer ago than this"},
         {"--unfinished-older-than", "DURATION",
          "waiting and abandoned runs whose last event is older than this"},
         kDryRun},
        {{"holdfast purge --older-than 30d --dry-run", "see what would go"},
-        {"holdfast purge", "as [retention] says"}},
+        {"holdfast purge", "as [retention] says"},
+        {"holdfast purge 0198c1f2-7d30-7000-8000-3b6f5a2c9e10 --older-than 0s",
+         "this one, however young"}},
        purge_runs},
   };
 }

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
+#include <vector>
 
 namespace holdfast {
 namespace {
@@ -43,6 +46,24 @@ TEST(Backoff, IsZeroWithABaseOfZero) {
   policy.backoff_base = Duration(0);
   policy.backoff_factor = std::numeric_limits<double>::infinity();
   EXPECT_EQ(backoff(policy, 3, {}, 0.9), Duration(0));
+}
+
+TEST(Backoff, SpreadsWhatFailedTogether) {
+  const Policy policy;
+  std::mt19937_64 chance(7);
+  std::uniform_real_distribution<double> unit;
+  constexpr int kRuns = 500;
+  std::vector<Duration> waits;
+  for (int i = 0; i < kRuns; ++i) {
+    // They failed within one second.
+    waits.push_back(Duration(i * 2) + backoff(policy, 0, {}, unit(chance)));
+    EXPECT_GE(waits.back(), seconds(30) + Duration(i * 2));
+  }
+  std::sort(waits.begin(), waits.end());
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    const auto end = std::lower_bound(waits.begin(), waits.end(), waits[i] + Duration(100));
+    EXPECT_LE(end - waits.begin() - static_cast<std::ptrdiff_t>(i), kRuns * 6 / 100);
+  }
 }
 
 rc::Gen<double> any_number() {

@@ -15,6 +15,9 @@ namespace {
 
 using enum FailureClass;
 
+/// Behind these a text repeats what was asked: no words to judge by.
+constexpr std::size_t kMaxJudgedBytes = 8192;
+
 struct StatusWord {
   FailureClass cls;
   std::string text;
@@ -147,7 +150,8 @@ Judgement decide_class(const Evidence& evidence, const ErrorBody& body) {
     return {word->cls, word->text};
   }
   if (!body.is_html) {
-    if (auto cls = class_of_text(body.text, effective)) return {*cls, {}};
+    if (auto cls = class_of_text(body.text.substr(0, kMaxJudgedBytes), effective))
+      return {*cls, {}};
   }
   if (auto cls = class_of_status(effective)) return {*cls, {}};
   if (is_success || effective == 0) {

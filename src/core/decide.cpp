@@ -223,9 +223,13 @@ Settlement on(const Run& run, const Slept& end) {
   return settlement;
 }
 
-Settlement on(const Run& run, const Interrupted&) {
+Settlement on(const Run& run, const Interrupted& end) {
   if (!run.is_safe()) return fence_forbids(run, std::nullopt);
-  return handed_back(EventKind::released, Outcome::released, Json::object());
+  Json payload = Json::object();
+  if (!end.why.empty()) payload["message"] = end.why;
+  Settlement settlement = handed_back(EventKind::released, Outcome::released, std::move(payload));
+  settlement.delay = end.delay;
+  return settlement;
 }
 
 Settlement on(const Run& run, const WorkerLost& end) {

@@ -32,8 +32,11 @@ struct Slept {
   std::string name;
   WallTime until;
 };
-/// Graceful stop: handed back, nothing charged.
-struct Interrupted {};
+/// Handed back, nothing charged: a graceful stop, or a process that cannot execute this run.
+struct Interrupted {
+  std::string why = {};                ///< for people; empty: the worker stops
+  std::optional<Duration> delay = {};  ///< not available before; none: at once
+};
 /// The reaper's outcome.
 struct WorkerLost {
   std::string worker;

@@ -136,6 +136,13 @@ TEST(Decide, AProbeLetsTheQueueHaveTheRunButNotAnEnd) {
   const RunRow run = with(running_run(), fence(Effect::non_idempotent_write, true));
   EXPECT_EQ(decide_for(run, WorkerLost{"w"}).event, EventKind::reaped);
   EXPECT_EQ(decide_for(run, Interrupted{}).event, EventKind::released);
+  EXPECT_EQ(decide_for(run, Interrupted{}).delay, std::nullopt);
+  const Settlement turned_away =
+      decide_for(run, Interrupted{"tool 'x' is not here", std::chrono::seconds(4)});
+  EXPECT_EQ(turned_away.event, EventKind::released);
+  EXPECT_FALSE(turned_away.charged);
+  EXPECT_EQ(turned_away.delay, std::chrono::seconds(4));
+  EXPECT_EQ(turned_away.payload["message"], "tool 'x' is not here");
   EXPECT_EQ(decide_for(run, Slept{"k", "nap", kWall}).event, EventKind::slept);
   expect_dead(decide_for(run, Completed{1}), Reason::not_retryable);
   expect_dead(decide_for(run, Suspended{approval()}), Reason::not_retryable);

@@ -12,7 +12,7 @@ namespace holdfast {
 namespace {
 
 constexpr std::size_t kMaxParsedBytes = std::size_t{4} << 20;
-constexpr std::size_t kMaxTextBytes = 8192;
+constexpr std::size_t kMaxHeadBytes = 8192;
 constexpr std::size_t kMaxWordBytes = 200;
 constexpr std::size_t kMaxWords = 16;
 constexpr int kMaxLevel = 6;
@@ -110,7 +110,7 @@ class Reader {
         if (!out_.text.empty()) return;
       }
     }
-    if (out_.text.empty()) out_.text = text.substr(0, kMaxTextBytes);
+    if (out_.text.empty()) out_.text = text;
   }
 
   static bool any_filtered(const Json& value, int level) {
@@ -222,7 +222,7 @@ class Reader {
 
 /// The title of a page is what a person would read aloud.
 std::string title_of(std::string_view page) {
-  const std::string head(page.substr(0, kMaxTextBytes));
+  const std::string head(page.substr(0, kMaxHeadBytes));
   std::string lower = head;
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -246,7 +246,7 @@ ErrorBody read_error_body(std::string_view body, std::string_view content_type) 
     return out;
   }
   out.is_html = starts_like_html(body) || content_type.find("text/html") != std::string_view::npos;
-  out.text = out.is_html ? title_of(body) : std::string(body.substr(0, kMaxTextBytes));
+  out.text = out.is_html ? title_of(body) : std::string(body);
   return out;
 }
 

@@ -18,7 +18,7 @@ struct ErrorBody {
   std::vector<std::string> types;    ///< `type`, and the canonical status words of Google APIs
   std::vector<std::string> endings;  ///< finish and stop reasons of an answer
   std::optional<int> status;         ///< an HTTP status that the body names, 400 to 599
-  std::string text;                  ///< what it says to people
+  std::string text;                  ///< what it says to people, uncut
   std::optional<double> retry_after_ms;
 };
 

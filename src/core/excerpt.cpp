@@ -1,6 +1,5 @@
 #include "core/excerpt.hpp"
 
-#include <algorithm>
 #include <cctype>
 
 #include "base/text.hpp"
@@ -76,8 +75,8 @@ std::string redact(std::string_view text) {
 }  // namespace
 
 std::string excerpt(std::string_view text, std::size_t limit) {
-  // Twice the limit is enough to cut from; a key that straddles that bound is beyond what is shown.
-  const std::string clean = clean_utf8(text.substr(0, std::min(text.size(), 2 * limit + 256)));
+  // The whole of it, so that the note tells how much is missing.
+  const std::string clean = clean_utf8(text);
   std::string line;
   for (char c : clean) {
     const auto u = static_cast<unsigned char>(c);

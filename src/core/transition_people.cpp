@@ -175,7 +175,8 @@ Transition woken(const Run& run, const Operator& by, const Now& now) {
     return conflict(fmt::format("run {} is {}, not queued", run.id, run.status.text()));
   }
   if (!run.available_at || *run.available_at <= now.wall) {
-    return Declined{Declined::Kind::unchanged, fmt::format("run {} is available", run.id)};
+    return conflict(fmt::format("it is available already, since {}",
+                                format_time(run.available_at.value_or(run.created_at))));
   }
   Json payload = operator_payload(by);
   payload["available_at"] = format_time(now.wall);
@@ -195,6 +196,7 @@ bool may_purge(const Run& run, WallTime last_event, bool process_gone, const Pur
   const auto is_older = [&](WallTime time, const std::optional<Duration>& age) {
     return age && time <= now.wall - *age;
   };
+  if (request.spares_unknown_writes && run.is_fenced_unsafe()) return false;
   switch (*status) {
     case Status::completed:
     case Status::failed:

@@ -165,7 +165,7 @@ TEST(Woken, MakesADelayedRunAvailable) {
   const Change change = change_of(woken(run, ann(), kNow));
   EXPECT_EQ(change.row.available_at, kWall);
   EXPECT_EQ(change.events.at(0).kind, EventKind::woken);
-  EXPECT_EQ(refusal_of(woken(change.row, ann(), kNow)), Declined::Kind::unchanged);
+  EXPECT_EQ(refusal_of(woken(change.row, ann(), kNow)), Declined::Kind::conflict);
 }
 
 Event event(EventKind kind, std::int64_t claim, Json payload = Json::object()) {

@@ -197,5 +197,15 @@ TEST(MayPurge, KeepsToTheNamedRuns) {
   EXPECT_TRUE(may_purge(failed_run(), kWall, true, request, kNow));
 }
 
+TEST(MayPurge, SparesWritesOfUnknownOutcomeWhereItIsAsked) {
+  PurgeRequest request;
+  request.older_than = Duration(0);
+  const RunRow unknown = with(failed_run(), unsafe_fence());
+  EXPECT_TRUE(may_purge(unknown, kWall, true, request, kNow));
+  request.spares_unknown_writes = true;
+  EXPECT_FALSE(may_purge(unknown, kWall, true, request, kNow));
+  EXPECT_TRUE(may_purge(failed_run(), kWall, true, request, kNow));
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -43,7 +43,7 @@ void check_input(const Json& input, const Limits& limits) {
     refuse("input is nested deeper than " + std::to_string(limits.depth) +
            " levels ([limits] depth); flatten it or send it as text");
   }
-  const std::size_t size = dump_json(input).size();
+  const std::size_t size = size_of_value(input);
   if (size > limits.request_bytes) {
     refuse("input has " + std::to_string(size) + " bytes; at most " +
            std::to_string(limits.request_bytes) +
@@ -124,6 +124,11 @@ void fill_defaults(const Json& root, const Json& schema, Json* value, int depth)
 }
 
 }  // namespace
+
+std::size_t size_of_value(const Json& value) {
+  if (value.is_string()) return value.get_ref<const std::string&>().size();
+  return dump_json(value).size();
+}
 
 void check_request(const RunRequest& request, const Limits& limits) {
   check_text("agent", request.agent, kMaxNameBytes);

@@ -8,6 +8,9 @@
 
 namespace holdfast {
 
+/// What a value counts for against a limit: a text its own bytes, others those of their JSON.
+std::size_t size_of_value(const Json&);
+
 /// Checks a request against limits and forms. Throws RefusedError (usage) naming the field and the
 /// remedy.
 void check_request(const RunRequest&, const Limits&);

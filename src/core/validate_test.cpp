@@ -94,9 +94,16 @@ TEST(CheckRequest, HoldsTheSizeLimitToTheByte) {
   Limits limits;
   limits.request_bytes = 100;
   RunRequest request = good_request();
-  request.input = std::string(98, 'x');  // and two quotes
+  // A text counts by its own bytes, without the quotes and escapes of JSON.
+  for (const char one : {'x', '"', '\n'}) {
+    request.input = std::string(100, one);
+    EXPECT_EQ(refusal_of(request, limits), "");
+    request.input = std::string(101, one);
+    EXPECT_TRUE(mentions(refusal_of(request, limits), "101 bytes"));
+  }
+  request.input = Json::array({std::string(96, 'x')});
   EXPECT_EQ(refusal_of(request, limits), "");
-  request.input = std::string(99, 'x');
+  request.input = Json::array({std::string(97, 'x')});
   EXPECT_TRUE(mentions(refusal_of(request, limits), "101 bytes"));
 }
 

@@ -57,6 +57,17 @@ class Gate {
   std::unique_ptr<EventCount> changed_ = real_env().make_event_count();
 };
 
+/// Opens a gate when its scope is left, so that a test that fails ends, too.
+class OpenedAtEnd {
+ public:
+  explicit OpenedAtEnd(Gate& gate) : gate_(gate) {}
+  OpenedAtEnd(const OpenedAtEnd&) = delete;
+  ~OpenedAtEnd() { gate_.open(); }
+
+ private:
+  Gate& gate_;
+};
+
 inline Policy patient_policy() {
   Policy policy;
   policy.lease = seconds(60);
@@ -72,11 +83,11 @@ inline Policy hasty_policy(Duration lease = milliseconds(300)) {
   return policy;
 }
 
-class EngineTest : public testing::Test {
+class EngineTest : public ::testing::Test {
  protected:
   using Row = holdfast::Run;  // gtest has a Run of its own
 
-  EngineTest() {
+  explicit EngineTest(Env& env = real_env()) : env_(env), memory_(open_store("memory:", env)) {
     options_.heartbeat = seconds(20);
     options_.reaper_interval = Duration(0);
   }
@@ -135,8 +146,8 @@ class EngineTest : public testing::Test {
     return run.error ? run.error->message : "";
   }
 
-  Env& env_ = real_env();
-  const std::unique_ptr<Store> memory_ = open_store("memory:", env_);
+  Env& env_;
+  const std::unique_ptr<Store> memory_;
   FaultyStore store_{*memory_};
   HandlerSet handlers_;
   EngineOptions options_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,6 +16,9 @@ struct HandlerEntry {
   Handler handler;
   bool is_agent =
       false;  ///< an LLM loop: its unknown exceptions are bugs, not retried (spec, section 6)
+  /// Why this process cannot execute the run, whose definition may be another configuration's;
+  /// empty: it can. Without it every run can be executed.
+  std::function<std::string(const Run&)> problem = {};
 };
 
 /// All handlers of this process. Filled before workers start, read-only afterwards.

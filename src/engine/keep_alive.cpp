@@ -126,7 +126,7 @@ bool KeepAlive::renew_all() {
       HOLDFAST_FAILPOINT("renew.before");
       RenewReport report = store_.renew(worker_, leases);
       HOLDFAST_FAILPOINT("renew.after");
-      trouble_.over();
+      if (!leases.empty()) trouble_.over();
       for (std::size_t i = 0; i < wanted.size(); ++i) {
         answer(*wanted[i], report.answers.at(i), sent);
       }

@@ -27,7 +27,7 @@ class ManualClockEnv final : public Env {
   StoreTime now_{std::chrono::hours(1)};
 };
 
-class LiveSegmentTest : public testing::Test {
+class LiveSegmentTest : public ::testing::Test {
  protected:
   LiveSegment make(bool keeps_alive = true, bool interactive = false) {
     Policy policy;

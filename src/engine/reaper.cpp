@@ -1,6 +1,9 @@
 #include "engine/reaper.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
 
 #include "base/guard.hpp"
 #include "engine/segment.hpp"
@@ -13,15 +16,20 @@ constexpr Duration kStoodStill = std::chrono::seconds(1);
 constexpr Duration kShortestMargin = std::chrono::milliseconds(500);
 constexpr Duration kOwnRenewal = std::chrono::milliseconds(50);
 
-Settlement decide_lost(Env& env, const Run& run) {
-  return decide(run, WorkerLost{run.claimed_by.value_or("?")}, false, env.wall_now(),
-                env.unit_random());
+/// A judge stood still on the way to its verdict. Thrown inside the write, which changes nothing
+/// then.
+struct StoodStill {};
+
+Decider worker_lost(Env& env) {
+  return [&env](const Run& run) {
+    return decide(run, WorkerLost{run.claimed_by.value_or("?")}, false, env.wall_now(),
+                  env.unit_random());
+  };
 }
 
-ReapReport reap_some(Env& env, Store& store, int limit, bool dry_run) {
+ReapReport reap_some(Store& store, int limit, bool dry_run, const Decider& decider) {
   HOLDFAST_FAILPOINT("reap.before");
-  const ReapReport report =
-      store.reap(limit, dry_run, [&](const Run& run) { return decide_lost(env, run); });
+  const ReapReport report = store.reap(limit, dry_run, decider);
   HOLDFAST_FAILPOINT("reap.after");
   return report;
 }
@@ -39,6 +47,41 @@ std::optional<int> expire_gone(Store& store, PresenceBoard& board, const WorkerI
   return expired;
 }
 
+std::vector<Run> running(Store& store) {
+  ListFilter filter;
+  filter.status = to_word(Status::running);
+  filter.limit = 500;
+  std::vector<Run> runs;
+  do {
+    RunPage page = store.list(filter);
+    std::ranges::move(page.runs, std::back_inserter(runs));
+    filter.after = page.next;
+  } while (filter.after);
+  return runs;
+}
+
+/// What would become of the runs whose holder is gone while their leases last. Takes no proof: with
+/// a proof goes the trace of the dead.
+void foresee_gone(Env& env, Store& store, ReapReport& report) {
+  std::set<WorkerId> gone;
+  for (const WorkerRow& worker : store.workers()) {
+    if (worker.is_gone) gone.insert(worker.id);
+  }
+  if (gone.empty()) return;
+  const Decider decider = worker_lost(env);
+  const Now now{store.wall_now(), store.now()};
+  for (const Run& run : running(store)) {
+    if (!run.claimed_by || !gone.contains(*run.claimed_by) || is_stale(run, now)) continue;
+    const auto over = lease_expired_by_presence(run, *run.claimed_by, now.store, now);
+    const auto* expired = std::get_if<Change>(&over);
+    if (expired == nullptr) continue;
+    const auto then = reaped(expired->row, decider(expired->row), true, now);
+    const auto* change = std::get_if<Change>(&then);
+    if (change == nullptr) continue;
+    ++(change->row.status.is(Status::queued) ? report.requeued : report.dead_lettered);
+  }
+}
+
 }  // namespace
 
 ReapReport reap_once(Env& env, Store& store, int limit, bool dry_run) {
@@ -48,7 +91,9 @@ ReapReport reap_once(Env& env, Store& store, int limit, bool dry_run) {
       expire_gone(store, *board, worker);
     }
   }
-  return reap_some(env, store, limit, dry_run);
+  ReapReport report = reap_some(store, limit, dry_run, worker_lost(env));
+  if (board != nullptr && dry_run) foresee_gone(env, store, report);
+  return report;
 }
 
 Reaper::Reaper(Env& env, Store& store, Trouble& trouble, KeepAlive& keep_alive, WorkerId own,
@@ -84,23 +129,29 @@ void Reaper::stop() {
 
 void Reaper::doubt_itself() { not_before_ = env_.store_now() + doubt_; }
 
-bool Reaper::is_stalled() {
-  // Whoever holds up all writers would hold up this sweep, too, and then it would find leases over
-  // whose renewals stand in the same queue. So a write that changes nothing goes first.
-  const StoreTime begun = env_.store_now();
-  store_.forget_worker("nobody");
-  return env_.store_now() - begun > kStoodStill;
+bool Reaper::stood_still() {
+  const StoreTime now = env_.store_now();
+  if (now - std::exchange(awake_, now) > kStoodStill) stood_still_ = true;
+  return !HOLDFAST_GUARD("judge_awake", !stood_still_);
 }
 
 void Reaper::sweep() {
   const std::stop_token stop = stopping_.get_token();
-  const ReapReport look = reap_some(env_, store_, limit_, true);
+  const Decider decider = worker_lost(env_);
+  const ReapReport look = reap_some(store_, limit_, true, decider);
   if (look.requeued + look.dead_lettered + look.expired == 0) return;
-  if (is_stalled()) {
-    doubt_itself();
-    return;
-  }
-  while (!stop.stop_requested() && reap_some(env_, store_, limit_, false).full) {
+  if (stood_still()) throw StoodStill{};
+  // Whoever holds up all writers would hold up this sweep, too, and then it would find leases over
+  // whose renewals stand in the same queue. So a write that changes nothing goes first.
+  store_.forget_worker("nobody");
+  trouble_.over();
+  if (stood_still()) throw StoodStill{};
+  // And what comes between that and the verdict is seen inside the write.
+  const Decider awake = [&](const Run& run) {
+    if (stood_still()) throw StoodStill{};
+    return decider(run);
+  };
+  while (!stop.stop_requested() && reap_some(store_, limit_, false, awake).full) {
   }
 }
 
@@ -115,7 +166,9 @@ void Reaper::sweep_loop() {
     const auto seen = asked_->current();
     asked_->wait_past(seen, wait, stop);
     if (stop.stop_requested()) return;
-    if (env_.store_now() - planned > kStoodStill) doubt_itself();
+    stood_still_ = false;
+    awake_ = planned;
+    if (stood_still()) doubt_itself();
     wait = interval_ - Duration(static_cast<std::int64_t>(static_cast<double>(interval_.count()) *
                                                           0.1 * env_.unit_random()));
     if (!keep_alive_.all_trusted()) {
@@ -130,7 +183,8 @@ void Reaper::sweep_loop() {
     }
     try {
       sweep();
-      trouble_.over();
+    } catch (const StoodStill&) {
+      doubt_itself();
     } catch (const StoreError& error) {
       trouble_.report(error.what());
       doubt_itself();

@@ -22,7 +22,9 @@ class Reaper {
   void sweep_loop();
   void presence_loop();
   void sweep();
-  bool is_stalled();
+  /// Did time pass since its last look at the clock in which others could not renew either? Once
+  /// true it stays so for the sweep.
+  bool stood_still();
   /// How many leases of the dead were ended.
   int bury(PresenceBoard&, const WorkerId&);
   /// This judge stood still or was cut off: others may have been, too, and live.
@@ -40,6 +42,8 @@ class Reaper {
   const std::unique_ptr<EventCount> asked_;
   std::stop_source stopping_;
   std::atomic<StoreTime> not_before_{StoreTime{}};
+  StoreTime awake_{};  ///< the sweeper's last look at the clock, or that of its write in the store
+  bool stood_still_ = false;
   std::unique_ptr<Thread> sweeper_;
   std::unique_ptr<Thread> watcher_;
 };

@@ -245,6 +245,38 @@ TEST_F(RecoveryTest, AWorkerWhosePresenceIsGoneLosesItsRunsAtOnce) {
   }
 }
 
+TEST_F(RecoveryTest, ADryRunForeseesTheRunsOfTheDeadAndChangesNothing) {
+  handle("task", [](RunContext&) { return Json(); });
+  const Identity alive = env_.make_identity();
+  const Identity dead = env_.make_identity();
+  const auto held = memory_->presence()->hold(alive);
+  auto lost = memory_->presence()->hold(dead);
+  for (const Identity& worker : {alive, dead}) {
+    WorkerRow row;
+    row.id = worker.id;
+    memory_->report_worker(row);
+  }
+  const RunId kept = enqueue("task");
+  const RunId left = enqueue("task");
+  claim_as(alive.id, kept);
+  const Claimed fenced = claim_as(dead.id, enqueue("task"));
+  Fence fence;
+  fence.step_key = "pay";
+  fence.effect = Effect::non_idempotent_write;
+  ASSERT_EQ(memory_->fence(fenced.lease, fence), Write::applied);
+  claim_as(dead.id, left);
+  EXPECT_EQ(reap_once(env_, *memory_, 50, true).requeued, 0);
+  lost.reset();
+  const ReapReport foreseen = reap_once(env_, *memory_, 50, true);
+  EXPECT_EQ(foreseen.requeued, 1);
+  EXPECT_EQ(foreseen.dead_lettered, 1);
+  EXPECT_TRUE(is(left, Status::running));
+  const ReapReport done = reap_once(env_, *memory_, 50, false);
+  EXPECT_EQ(done.requeued, 1);
+  EXPECT_EQ(done.dead_lettered, 1);
+  EXPECT_TRUE(is(kept, Status::running));
+}
+
 TEST_F(RecoveryTest, ManyReapersHandleEachRunOnce) {
   handle("task", [](RunContext&) { return Json(); });
   constexpr int kRuns = 500;

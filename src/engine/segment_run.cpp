@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include "base/guard.hpp"
 #include "base/text.hpp"
@@ -150,10 +152,37 @@ SegmentOutcome execute(const SegmentParts& parts, const HandlerEntry& entry, Run
   return outcome;
 }
 
+constexpr Duration kFirstTurnAway = std::chrono::seconds(1);
+constexpr Duration kLongestTurnAway = std::chrono::minutes(1);
+
+/// Doubled with each time that the run was turned away without a step in between.
+Duration turn_away_delay(Store& store, const RunId& run) {
+  const std::vector<Event> events = store.events(run, 0, 0);
+  Duration delay = kFirstTurnAway;
+  for (auto it = events.rbegin(); it != events.rend() && delay < kLongestTurnAway; ++it) {
+    if (it->kind.is(EventKind::claimed) || it->kind.is(EventKind::woken)) continue;
+    if (!it->kind.is(EventKind::released) || !it->payload.contains("message")) break;
+    delay *= 2;
+  }
+  return std::min(delay, kLongestTurnAway);
+}
+
+/// Who has no lease has nobody to hand the run to: its handler fails where it has to.
+std::optional<SegmentOutcome> turn_away(const SegmentParts& parts, const HandlerEntry& entry,
+                                        const Run& run) {
+  if (!entry.problem || parts.segment.lease().interactive) return std::nullopt;
+  const std::string problem = entry.problem(run);
+  if (HOLDFAST_GUARD("turn_away", problem.empty())) return std::nullopt;
+  log(LogLevel::warn, "a run is handed back: this process cannot execute it",
+      {{"run", run.id}, {"why", problem}});
+  return conclude(parts, run, Interrupted{problem, turn_away_delay(parts.store, run.id)}, false);
+}
+
 }  // namespace
 
 SegmentOutcome run_segment(const SegmentParts& parts, const HandlerEntry& entry, Run run) {
   try {
+    if (const auto turned_away = turn_away(parts, entry, run)) return *turned_away;
     return execute(parts, entry, std::move(run));
   } catch (const std::exception& error) {
     // Recovery never throws: what it could not write is decided by the reaper.

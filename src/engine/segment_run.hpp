@@ -14,7 +14,8 @@ struct SegmentOutcome {
 };
 
 /// One segment from its claim to its outcome: the handler from the top, then `decide`, then the one
-/// write that settles it. Never throws.
+/// write that settles it. A leased run that this process cannot execute is handed back uncharged,
+/// each time for longer, so that another worker takes it. Never throws.
 SegmentOutcome run_segment(const SegmentParts&, const HandlerEntry&, Run);
 
 /// Hands a claimed run back that nothing was done for.

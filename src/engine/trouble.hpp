@@ -10,7 +10,8 @@
 namespace holdfast {
 
 /// Says that the store cannot be used: one line when it begins, one every ten seconds while it
-/// lasts, one when it is over. Any thread.
+/// lasts, one when it is over, and of each at most one in ten seconds. Over means that something
+/// was written: a full disk can still be read. Any thread.
 class Trouble {
  public:
   Trouble(Env& env, std::string worker) : env_(env), worker_(std::move(worker)) {}
@@ -19,18 +20,19 @@ class Trouble {
     {
       const std::lock_guard lock(mutex_);
       const StoreTime now = env_.store_now();
-      lasts_ = true;
       if (said_ && now - *said_ < kBetweenLines) return;
       said_ = now;
+      is_announced_ = true;
     }
     log(LogLevel::error, "the store cannot be used; this worker goes on trying",
         {{"worker", worker_}, {"error", what}});
   }
+  /// A write succeeded.
   void over() {
     {
       const std::lock_guard lock(mutex_);
-      if (!lasts_) return;
-      lasts_ = false;
+      if (!is_announced_) return;
+      is_announced_ = false;
     }
     log(LogLevel::info, "the store can be used again", {{"worker", worker_}});
   }
@@ -41,7 +43,7 @@ class Trouble {
   const std::string worker_;
   std::mutex mutex_;
   std::optional<StoreTime> said_;
-  bool lasts_ = false;
+  bool is_announced_ = false;  ///< the last line said that it cannot be used
 };
 
 }  // namespace holdfast

@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t kWorkerStackBytes = 512u << 10;
 /// Finds a run whose notification was lost (spec, section 9).
 constexpr Duration kPoll = std::chrono::milliseconds(200);
+constexpr int kManySlots = 16;
+constexpr Duration kGather = std::chrono::milliseconds(1);
 constexpr Duration kFirstPause = std::chrono::milliseconds(100);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
 constexpr Duration kSaidAgain = std::chrono::seconds(10);
@@ -39,6 +41,7 @@ class Worker final : public WorkerHandle {
   void claim_until_stopped();
   /// One look for work. True: there may be more, look again at once.
   bool claim_some(int limit);
+  bool has_reaped();
   void assign(Claimed, StoreTime sent);
   void work_once(const Assignment&);
   void release(Claimed);
@@ -162,6 +165,8 @@ void Worker::claim_until_stopped() {
     const int free = slots_.free();
     if (free <= 0) {
       slots_.changed().wait_past(seen, std::chrono::hours(1), stop);
+      // Runs that ended with one commit free their slots one after another: one claim for all.
+      if (settings_.concurrency >= kManySlots) env_.sleep_for(kGather, stop);
       continue;
     }
     try {
@@ -169,7 +174,7 @@ void Worker::claim_until_stopped() {
       retry = kFirstPause;
       const Duration wait = std::min(next_due_.value_or(kPoll), pause(kPoll));
       if (settings_.drain) {
-        if (was_idle) return;
+        if (was_idle && !has_reaped()) return;
         slots_.changed().wait_past(seen, wait, stop);
       } else {
         store_.wait_for_work(wait, stop);
@@ -192,10 +197,16 @@ bool Worker::claim_some(int limit) {
   HOLDFAST_FAILPOINT("claim.before");
   ClaimResult result = store_.claim(request_);
   HOLDFAST_FAILPOINT("claim.after");
-  trouble_.over();
+  if (!result.runs.empty()) trouble_.over();
   next_due_ = result.next_due;
   for (Claimed& claimed : result.runs) assign(std::move(claimed), sent);
   return !result.runs.empty();
+}
+
+/// Before a draining worker ends: what a dead one left behind may be claimable now.
+bool Worker::has_reaped() {
+  if (!settings_.with_reaper || options_.reaper_interval <= Duration::zero()) return false;
+  return reap_once(env_, store_, options_.reaper_limit, false).requeued > 0;
 }
 
 void Worker::assign(Claimed claimed, StoreTime sent) {
@@ -321,6 +332,7 @@ void Worker::report() {
   row.presence = presence_state_;
   try {
     store_.report_worker(row);
+    trouble_.over();
   } catch (const StoreError& error) {
     trouble_.report(error.what());
   }

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <map>
 
 #include "engine/engine_test_support.hpp"
 
@@ -38,6 +39,54 @@ TEST_F(WorkerTest, DrainsManyRunsAndThenEnds) {
   for (int i = 0; i < 300; ++i) ids.push_back(enqueue("task"));
   work(16, true)->join();
   for (const RunId& id : ids) EXPECT_TRUE(is(id, Status::completed));
+}
+
+TEST_F(WorkerTest, DrainingTakesUpWhatADeadWorkerLeft) {
+  options_.reaper_interval = hours(1);
+  handle("task", [](RunContext&) { return Json("done"); });
+  const RunId id = enqueue("task", hasty_policy(milliseconds(20)));
+  claim_as("dead", id);
+  ASSERT_TRUE(eventually([&] { return get(id).lease_until <= memory_->now(); }));
+  work_off();
+  EXPECT_TRUE(is(id, Status::completed));
+  EXPECT_EQ(get(id).reclaim_count, 1);
+}
+
+/// What can be read is no sign that the trouble is over.
+TEST_F(WorkerTest, AStoreThatCannotBeWrittenIsNotSaidToBeUsableAgain) {
+  handle("task", [](RunContext&) { return Json(); });
+  ::testing::internal::CaptureStderr();
+  {
+    store_.fail("report_worker", Fault::before, 1'000'000);
+    const auto worker = work();
+    const int looks = store_.calls("claim");
+    EXPECT_TRUE(eventually([&] { return store_.calls("claim") > looks + 3; }));
+  }
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("cannot be used"), std::string::npos) << said;
+  EXPECT_EQ(said.find("used again"), std::string::npos) << said;
+}
+
+/// Time between steps has used up the lease: it is renewed before anything is fenced or started.
+TEST_F(WorkerTest, AStepBeginsOnlyUnderALeaseThatIsTrusted) {
+  options_.heartbeat = Duration(0);
+  std::atomic<int> paid = 0;
+  handle("task", [&](RunContext& run) {
+    store_.hold("renew");
+    real_env().sleep_for(milliseconds(400), {});
+    return run.step("pay", payment(), [&](const StepContext&) {
+      ++paid;
+      return StepResult{};
+    });
+  });
+  const RunId id = enqueue("task", hasty_policy(milliseconds(300)));
+  const auto worker = work();
+  ASSERT_TRUE(eventually([&] { return store_.calls("renew") + store_.calls("fence") > 0; }));
+  EXPECT_EQ(store_.calls("fence"), 0);
+  EXPECT_EQ(paid, 0);
+  store_.let_go("renew");
+  ASSERT_TRUE(eventually([&] { return is(id, Status::completed); }));
+  EXPECT_EQ(paid, 1);
 }
 
 TEST_F(WorkerTest, ExecutesNoMoreAtATimeThanItsConcurrency) {
@@ -268,6 +317,48 @@ TEST_F(WorkerTest, AStuckSlotIsReplacedAndShown) {
   EXPECT_EQ(get(stuck).answer, Json("late"));
 }
 
+TEST_F(WorkerTest, RunsThatFailTogetherComeBackApart) {
+  handle("task", [](RunContext&) -> Json {
+    Failure failure;
+    failure.cls = FailureClass::overloaded;
+    throw FailureError(failure);
+  });
+  Policy policy = patient_policy();
+  policy.backoff_base = policy.backoff_cap = seconds(30);
+  constexpr int kRuns = 200;
+  std::vector<RunId> ids;
+  for (int i = 0; i < kRuns; ++i) ids.push_back(enqueue("task", policy));
+  work(16, true)->join();
+  std::map<Duration::rep, int> in_tenths;
+  for (const RunId& id : ids) {
+    ASSERT_EQ(count(id, EventKind::requeued), 1);
+    const Duration wait = *get(id).available_at - events(id).back().at;
+    EXPECT_GE(wait, seconds(30));
+    EXPECT_LE(wait, seconds(33) + milliseconds(1));
+    ++in_tenths[wait / milliseconds(100)];
+  }
+  // At random over three seconds: a tenth of one holds a thirtieth of them, give or take.
+  for (const auto& [tenth, number] : in_tenths) EXPECT_LE(number, kRuns * 15 / 100) << tenth;
+}
+
+TEST_F(WorkerTest, AHugeErrorTextIsCutBeforeItIsStored) {
+  handle("task",
+         [](RunContext&) -> Json { throw std::runtime_error(std::string(2'000'000, 'e')); });
+  Policy policy = patient_policy();
+  policy.max_requeues = 1;
+  std::vector<RunId> ids;
+  for (int i = 0; i < 3; ++i) ids.push_back(enqueue("task", policy));
+  const auto worker = work();
+  for (const RunId& id : ids) {
+    ASSERT_TRUE(eventually([&] { return is(id, Status::failed); }));
+    EXPECT_GT(error_of(id).size(), 1000u);
+    for (const Event& event : events(id)) EXPECT_LT(event.payload.dump().size(), 10'000u);
+  }
+  std::size_t size = 0;
+  for (const Row& run : memory_->list({}).runs) size += to_json(run).dump().size();
+  EXPECT_LT(size, ids.size() * 10'000);
+}
+
 TEST_F(WorkerTest, GoesOnWhenTheStoreIsBack) {
   handle("task", [](RunContext& run) { return run.step("s", [] { return Json(1); }); });
   store_.set_down(true);
@@ -276,6 +367,37 @@ TEST_F(WorkerTest, GoesOnWhenTheStoreIsBack) {
   ASSERT_TRUE(eventually([&] { return store_.faults() > 2; }));
   store_.set_down(false);
   EXPECT_TRUE(eventually([&] { return is(id, Status::completed); }));
+}
+
+TEST_F(WorkerTest, HandsARunBackThatItCannotExecuteAndGoesOnWithOthers) {
+  std::atomic<bool> is_here = false;
+  HandlerEntry entry{
+      {"task", patient_policy(), nullptr}, [](RunContext& run) { return run.run().input; }, true};
+  entry.problem = [&](const Row& run) {
+    return run.input == "other" || is_here ? "" : std::string("tool 'pay' is not here");
+  };
+  handlers_.add(entry);
+  const RunId id = enqueue("task");
+  const RunId other = enqueue("task", patient_policy(), "other");
+  work_off();
+  EXPECT_TRUE(is(other, Status::completed));
+  const Row back = get(id);
+  EXPECT_TRUE(back.status.is(Status::queued));
+  EXPECT_EQ(back.requeue_count, 0);
+  EXPECT_GT(back.available_at.value(), env_.wall_now());
+  const Event released = events(id).back();
+  EXPECT_TRUE(released.kind.is(EventKind::released));
+  EXPECT_EQ(released.payload["message"], "tool 'pay' is not here");
+
+  // Each time for longer, so that it is no load while nobody can execute it.
+  memory_->wake(id, {"ada", "", "w1"});
+  const WallTime again = env_.wall_now();
+  work_off();
+  EXPECT_GE(get(id).available_at.value(), again + milliseconds(1900));
+  is_here = true;
+  memory_->wake(id, {"ada", "", "w2"});
+  work_off();
+  EXPECT_TRUE(is(id, Status::completed));
 }
 
 }  // namespace

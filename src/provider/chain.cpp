@@ -13,6 +13,7 @@ namespace holdfast {
 namespace {
 
 constexpr std::size_t kMaxMessageBytes = 4096;
+constexpr std::size_t kFrameBytes = 64;  ///< around the attempts' own texts
 
 /// `provider/model`; the model may hold slashes of its own.
 std::pair<std::string, std::string> split_target(const std::string& target) {
@@ -89,8 +90,10 @@ class Chain final : public ModelChain {
   static Failure summed_up(Failure last, const std::vector<std::string>& attempts) {
     if (attempts.size() == 1) return last;
     std::string message = std::to_string(attempts.size()) + " models were tried and none answered.";
+    const std::size_t share = (kMaxMessageBytes - kFrameBytes) / attempts.size();
     for (std::size_t i = 0; i < attempts.size(); ++i) {
-      message += " " + std::to_string(i + 1) + ") " + attempts[i];
+      const std::string number = " " + std::to_string(i + 1) + ") ";
+      message += number + cut(attempts[i], share - std::min(share, number.size()));
     }
     last.message = cut(message, kMaxMessageBytes);
     return last;
@@ -109,6 +112,10 @@ std::unique_ptr<ModelChain> make_chain_of(ProviderMap providers, Env& env) {
 std::unique_ptr<ModelChain> make_chain(const std::vector<ProviderSpec>& specs, Env& env,
                                        const Limits& limits) {
   ProviderMap providers;
+  std::vector<std::string> key_names;
+  for (const ProviderSpec& spec : specs) {
+    if (!spec.api_key_env.empty()) key_names.push_back(spec.api_key_env);
+  }
   for (const ProviderSpec& spec : specs) {
     if (spec.name.empty() || spec.name.find('/') != std::string::npos) {
       throw RefusedError(Refusal::usage,
@@ -118,7 +125,7 @@ std::unique_ptr<ModelChain> make_chain(const std::vector<ProviderSpec>& specs, E
       throw RefusedError(Refusal::usage, "provider `" + spec.name + "` is configured twice");
     }
     if (spec.kind == "openai") {
-      providers[spec.name] = make_openai(spec, env, limits);
+      providers[spec.name] = make_openai(spec, env, limits, key_names);
     } else if (spec.kind == "scripted") {
       providers[spec.name] = make_scripted(spec, env);
     } else {

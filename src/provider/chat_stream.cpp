@@ -140,6 +140,7 @@ std::optional<Malformed> ChatAssembler::extend(Slot* slot, const std::string& id
   }
   if (arguments->is_object() && slot->call.arguments.empty()) {
     slot->call.arguments = dump_json(*arguments);
+    slot->call.is_rounded = holds_rounded(*arguments);
     return std::nullopt;
   }
   return Malformed{std::string("streamed arguments are ") + arguments->type_name()};

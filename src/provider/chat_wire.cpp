@@ -109,6 +109,7 @@ std::optional<Malformed> read_calls(const Json& message, RawReply* out) {
         raw.arguments = arguments->get<std::string>();
       } else if (arguments != nullptr && !arguments->is_null()) {
         raw.arguments = dump_json(*arguments);
+        raw.is_rounded = holds_rounded(*arguments);
       }
       out->calls.push_back(std::move(raw));
     }
@@ -198,8 +199,8 @@ std::variant<ModelReply, Malformed> to_reply(const RawReply& raw, const ModelReq
     // No arguments are an empty object, except where the end of the answer is missing.
     const bool is_blank = call.arguments.find_first_not_of(" \t\r\n") == std::string::npos;
     if (!is_blank) {
-      auto parsed = parse_json(call.arguments, max_depth);
-      if (parsed) {
+      auto parsed = parse_exact_json(call.arguments, max_depth);
+      if (parsed && !call.is_rounded) {
         out.arguments = parsed->is_null() ? Json::object() : std::move(*parsed);
       } else {
         out.bad_arguments = call.arguments;
@@ -228,6 +229,11 @@ std::optional<std::string> read_content(const Json& content) {
   std::string out;
   for (const Json& part : content) out += text_member(part, "text");
   return out;
+}
+
+bool holds_rounded(const Json& value) {
+  if (value.is_number_float()) return std::abs(value.get<double>()) >= 0x1p63;
+  return value.is_structured() && std::any_of(value.begin(), value.end(), holds_rounded);
 }
 
 JsonExtent extent_of(const std::string& text) {

@@ -23,6 +23,7 @@ struct RawCall {
   std::string id;
   std::string name;
   std::string arguments;
+  bool is_rounded = false;  ///< they came as a value, and `holds_rounded`
 };
 
 /// What an answer consists of, whether it came whole or in pieces.
@@ -46,6 +47,9 @@ Usage read_usage(const Json& usage);
 
 /// Text of a message's content: a string, or the text parts of a list. Nothing for other types.
 std::optional<std::string> read_content(const Json& content);
+
+/// Does a parsed value hold a number that may have been an integer beyond 64 bits?
+bool holds_rounded(const Json&);
 
 /// Where a text stands as JSON object or array: not yet complete, complete, or followed by more.
 enum class JsonExtent { open, complete, trailing };

@@ -11,6 +11,7 @@
 #include "provider/chat_wire.hpp"
 #include "provider/http.hpp"
 #include "provider/providers.hpp"
+#include "provider/secrets.hpp"
 #include "provider/sse.hpp"
 
 namespace holdfast {
@@ -19,20 +20,13 @@ namespace {
 /// An answer may be this many times larger on the wire than a result may be.
 constexpr std::size_t kWireFactor = 16;
 
-void replace_all(std::string* text, const std::string& what, const std::string& with) {
-  if (what.size() < 4) return;  // too short to be a key, and common in ordinary words
-  for (std::size_t at = text->find(what); at != std::string::npos;
-       at = text->find(what, at + with.size())) {
-    text->replace(at, what.size(), with);
-  }
-}
-
 /// One call: what was sent, what came back, and how it is judged.
 class Call {
  public:
-  Call(const ProviderSpec& spec, Env& env, const Limits& limits, const std::string& model,
-       const ModelRequest& request, const CallContext& context)
+  Call(const ProviderSpec& spec, const Secrets& secrets, Env& env, const Limits& limits,
+       const std::string& model, const ModelRequest& request, const CallContext& context)
       : spec_(spec),
+        secrets_(secrets),
         env_(env),
         limits_(limits),
         model_(model),
@@ -47,7 +41,9 @@ class Call {
         http, env_, context_.stop,
         [this](const HttpResponse& head, std::string_view piece) { return on_piece(head, piece); });
     HOLDFAST_FAILPOINT("model_call.after");
+    response_.body = secrets_.redact_body(std::move(response_.body));
     ModelReply reply = read_response();
+    secrets_.redact(reply);
     reply.provider = spec_.name;
     reply.model = model_;
     return reply;
@@ -120,19 +116,20 @@ class Call {
   }
 
   void take(const SseEvent& event) {
-    if (event.data.empty()) return;
-    if (event.data == "[DONE]") {
+    const std::string data = secrets_.redact_body(event.data);
+    if (data.empty()) return;
+    if (data == "[DONE]") {
       done_ = true;
       return;
     }
-    auto chunk = parse_json(event.data);
+    auto chunk = parse_json(data);
     if (event.event == "error" || (chunk && has_error(*chunk))) {
-      fail_in_stream(event.data, chunk.has_value());
+      fail_in_stream(data, chunk.has_value());
     }
-    if (!chunk) throw malformed("a chunk of the stream is not JSON", event.data);
+    if (!chunk) throw malformed("a chunk of the stream is not JSON", data);
     auto added = assembler_.add(*chunk);
     if (const auto* problem = std::get_if<Malformed>(&added)) {
-      throw malformed(problem->shape, event.data);
+      throw malformed(problem->shape, data);
     }
     const auto& text = std::get<std::string>(added);
     if (!text.empty() && context_.on_text) context_.on_text(text);
@@ -229,12 +226,10 @@ class Call {
   Evidence evidence_of(std::string body) const {
     Evidence evidence;
     evidence.headers = response_.headers;
-    // Before anything is cut from it: half a key is a secret too.
-    if (!key_.empty()) replace_all(&body, key_, "[redacted]");
     evidence.body = std::move(body);
     evidence.provider = spec_.name;
     evidence.model = model_;
-    evidence.excerpt_bytes = std::min<std::size_t>(evidence.excerpt_bytes, limits_.error_bytes);
+    evidence.excerpt_bytes = limits_.error_bytes;
     return evidence;
   }
 
@@ -273,17 +268,16 @@ class Call {
     return failure(std::move(verdict));
   }
 
-  /// Whatever a server repeats of our key stays here.
+  /// Whatever a server repeats of our keys stays here.
   FailureError failure(Failure verdict) const {
-    if (!key_.empty()) {
-      replace_all(&verdict.message, key_, "[redacted]");
-      replace_all(&verdict.code, key_, "redacted");
-    }
+    verdict.code = secrets_.redact_text(std::move(verdict.code));
+    verdict.message = secrets_.redact_text(std::move(verdict.message));
     verdict.message = cut(verdict.message, limits_.error_bytes);
     return FailureError(std::move(verdict));
   }
 
   const ProviderSpec& spec_;
+  const Secrets& secrets_;
   Env& env_;
   const Limits& limits_;
   const std::string& model_;
@@ -299,23 +293,27 @@ class Call {
 
 class OpenAi final : public Provider {
  public:
-  OpenAi(ProviderSpec spec, Env& env, const Limits& limits)
-      : spec_(std::move(spec)), env_(env), limits_(limits) {}
+  OpenAi(ProviderSpec spec, Env& env, const Limits& limits, std::vector<std::string> key_names)
+      : spec_(std::move(spec)), env_(env), limits_(limits), key_names_(std::move(key_names)) {}
 
   ModelReply complete(const std::string& model, const ModelRequest& request,
                       const CallContext& context) override {
-    return Call(spec_, env_, limits_, model, request, context).run();
+    // Read at each call: a key may be renewed while the process lives.
+    const Secrets secrets(key_names_);
+    return Call(spec_, secrets, env_, limits_, model, request, context).run();
   }
 
  private:
   const ProviderSpec spec_;
   Env& env_;
   const Limits limits_;
+  const std::vector<std::string> key_names_;
 };
 
 }  // namespace
 
-std::unique_ptr<Provider> make_openai(const ProviderSpec& spec, Env& env, const Limits& limits) {
+std::unique_ptr<Provider> make_openai(const ProviderSpec& spec, Env& env, const Limits& limits,
+                                      std::vector<std::string> key_names) {
   const std::string where = "providers." + spec.name;
   if (const std::string problem = url_problem(spec.base_url); !problem.empty()) {
     throw RefusedError(Refusal::usage, where + ".base_url " + problem);
@@ -332,7 +330,8 @@ std::unique_ptr<Provider> make_openai(const ProviderSpec& spec, Env& env, const 
                          where + ".headers holds an empty name, a colon or a line break");
     }
   }
-  return std::make_unique<OpenAi>(spec, env, limits);
+  if (!spec.api_key_env.empty()) key_names.push_back(spec.api_key_env);
+  return std::make_unique<OpenAi>(spec, env, limits, std::move(key_names));
 }
 
 double cost_of(const ProviderSpec& spec, const std::string& model, const Usage& usage) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/model.hpp"
 #include "env/env.hpp"
@@ -13,7 +14,10 @@
 namespace holdfast {
 
 /// Any server that speaks Chat Completions. Throws RefusedError for a spec that cannot work.
-std::unique_ptr<Provider> make_openai(const ProviderSpec&, Env&, const Limits&);
+/// `key_names`: the environment variables that hold other providers' keys; none of these keys, nor
+/// its own, is in what it gives back.
+std::unique_ptr<Provider> make_openai(const ProviderSpec&, Env&, const Limits&,
+                                      std::vector<std::string> key_names = {});
 
 /// Answers from a JSON file (spec, section 11). Throws RefusedError naming file and entry.
 std::unique_ptr<Provider> make_scripted(const ProviderSpec&, Env&);

@@ -51,11 +51,14 @@ class ScriptReader {
     const std::string text = bytes.str();
     if (text.size() > kMaxScriptBytes) refuse_file("script " + spec_.script + " is too large");
     std::string problem;
-    auto json = parse_json(text, 64, &problem);
-    if (!json) refuse_file("script " + spec_.script + " is not JSON: " + problem);
+    auto json = parse_exact_json(text, 64, &problem);
+    if (!json) refuse_file("script " + spec_.script + " cannot be used: " + problem);
     if (!json->is_array()) {
       refuse_file("script " + spec_.script + " is " + json->type_name() +
                   "; expected a list: " + kExpected);
+    }
+    if (json->empty()) {
+      refuse_file("script " + spec_.script + " is an empty list; add an entry: " + kExpected);
     }
     std::vector<Entry> entries;
     for (std::size_t i = 0; i < json->size(); ++i) entries.push_back(read_entry((*json)[i], i));
@@ -117,7 +120,7 @@ class ScriptReader {
       // A text stands for what a model wrote: it may be no JSON, on purpose.
       if (out.arguments.is_string()) {
         const std::string text = out.arguments;
-        auto parsed = parse_json(text);
+        auto parsed = parse_exact_json(text);
         out.arguments = parsed ? std::move(*parsed) : Json::object();
         if (!parsed) out.bad_arguments = text;
       }

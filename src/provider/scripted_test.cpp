@@ -182,6 +182,22 @@ TEST(Scripted, RefusesMalformedScriptsByFileAndEntry) {
   }
 }
 
+TEST(Scripted, RefusesAnEmptyListAndNumbersThatWouldBeRounded) {
+  for (const char* text :
+       {"[]",
+        R"([{"tool_calls": [{"name": "pay", "arguments": {"id": 12345678901234567890123}}]}])"}) {
+    const ScriptFile script(text);
+    testing::FakeEnv env;
+    try {
+      make_scripted(script.spec(), env);
+      ADD_FAILURE() << text;
+    } catch (const RefusedError& error) {
+      EXPECT_EQ(error.refusal(), Refusal::usage);
+      EXPECT_NE(std::string(error.what()).find(script.spec().script), std::string::npos);
+    }
+  }
+}
+
 TEST(Scripted, RefusesAMissingFile) {
   testing::FakeEnv env;
   ProviderSpec spec;

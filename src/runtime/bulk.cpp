@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/guard.hpp"
+#include "base/text.hpp"
 #include "runtime/front.hpp"
 
 namespace holdfast {
@@ -36,6 +37,67 @@ ListFilter page_of_failed(const ListFilter& wanted, WallTime cutoff) {
   filter.oldest_first = true;
   filter.ended_before = wanted.ended_before ? std::min(*wanted.ended_before, cutoff) : cutoff;
   return filter;
+}
+
+void add_to(PurgeReport& total, const PurgeReport& one) {
+  for (const auto& [status, count] : one.by_status) total.by_status[status] += count;
+  total.total += one.total;
+  total.unknown_writes += one.unknown_writes;
+}
+
+/// An age as people say it: whole seconds, where there are any.
+std::string spoken_age(Duration age) {
+  if (age < Duration::zero()) age = Duration::zero();
+  if (age >= std::chrono::seconds(1)) age = std::chrono::floor<std::chrono::seconds>(age);
+  return format_duration(age);
+}
+
+/// Which of the two ages of a purge a run goes by.
+struct PurgeKind {
+  const char* flag;
+  const char* other_flag;
+  const char* retention;
+  const char* since;
+  std::optional<Duration> wanted;
+};
+
+PurgeKind kind_of(const Run& run, const PurgeRequest& ages) {
+  const auto status = run.status.known();
+  if (status && is_terminal(*status)) {
+    return {"--older-than", "--unfinished-older-than", "terminal", "it ended", ages.older_than};
+  }
+  return {"--unfinished-older-than", "--older-than", "unfinished", "its last event was",
+          ages.unfinished_older_than};
+}
+
+/// Why a named run stays, and what would help. `age` since it ended, or since its last event.
+std::string why_kept(const Run& run, const PurgeRequest& ages, Duration age) {
+  const auto status = run.status.known();
+  if (!status) return "a newer holdfast wrote its status, so that one decides on it";
+  const bool is_abandoned = *status == Status::running && run.abandoned;
+  if (!is_terminal(*status) && !is_waiting(*status) && !is_abandoned) {
+    return fmt::format(
+        "only terminal runs, waiting ones and abandoned interactive ones are purged; `holdfast "
+        "cancel {}` ends it first",
+        run.id);
+  }
+  const auto kind = kind_of(run, ages);
+  if (ages.spares_unknown_writes && run.is_fenced_unsafe()) {
+    return fmt::format(
+        "its write {} (step {}) may have landed: `holdfast resolve {}` says whether it did; {} 0s "
+        "deletes it with the record of that write",
+        run.pending->name, run.pending->step_key, run.id, kind.flag);
+  }
+  if (!kind.wanted) {
+    return fmt::format("{} is not about such a run: it goes by {}", kind.other_flag, kind.flag);
+  }
+  // Where the retention decided, the request spares unknown writes.
+  const auto limit =
+      ages.spares_unknown_writes
+          ? fmt::format("{} of [retention] {}", format_duration(*kind.wanted), kind.retention)
+          : fmt::format("{} of {}", format_duration(*kind.wanted), kind.flag);
+  return fmt::format("{} {} ago, which is younger than the {}; {} 0s purges it all the same",
+                     kind.since, spoken_age(age), limit, kind.flag);
 }
 
 }  // namespace
@@ -96,18 +158,19 @@ PurgeReport Front::purge(const PurgeRequest& request) {
   PurgeReport total;
   while (true) {
     const auto page = until_answered(env_, [&](bool) { return store_->purge(by_age, kPurgePage); });
-    for (const auto& [status, count] : page.by_status) total.by_status[status] += count;
-    total.total += page.total;
+    add_to(total, page);
     if (page.total < kPurgePage) return total;
   }
 }
 
-/// Named runs go whatever their age, unless an age was given too; what may never be purged stays.
+/// Named runs go by the same ages as the others; what stays is told with its reason. The record of
+/// a write that may have landed goes only where an age was given.
 PurgeReport Front::purge_named(const PurgeRequest& request) {
   auto named = request;
   if (!request.older_than && !request.unfinished_older_than) {
-    named.older_than = Duration::zero();
-    named.unfinished_older_than = Duration::zero();
+    named.older_than = options_.retention_terminal;
+    named.unfinished_older_than = options_.retention_unfinished;
+    named.spares_unknown_writes = true;
   }
   for (const auto& id : request.ids) get(id);
   PurgeReport total;
@@ -115,19 +178,17 @@ PurgeReport Front::purge_named(const PurgeRequest& request) {
   for (const auto& id : request.ids) {
     named.ids = {id};
     const auto one = store_->purge(named, 1);
-    for (const auto& [status, count] : one.by_status) total.by_status[status] += count;
-    total.total += one.total;
+    add_to(total, one);
     if (one.total > 0) continue;
-    if (const auto run = store_->find(id)) {
-      kept.push_back(fmt::format("{} ({})", id, run->status.text()));
-    }
+    const auto run = store_->find(id);
+    if (!run) continue;
+    const auto newest = store_->events(id, run->last_sequence - 1, 1);
+    const auto last = run->finished_at.value_or(newest.empty() ? run->created_at : newest[0].at);
+    kept.push_back(fmt::format("{} ({}): {}", id, run->status.text(),
+                               why_kept(*run, named, store_->wall_now() - last)));
   }
   if (!kept.empty()) {
-    throw RefusedError(
-        Refusal::conflict,
-        fmt::format("not purged: {}; only terminal runs, waiting ones and abandoned interactive "
-                    "ones can be: `holdfast cancel ID` ends a run first",
-                    fmt::join(kept, ", ")));
+    throw RefusedError(Refusal::conflict, fmt::format("not purged: {}", fmt::join(kept, "; ")));
   }
   return total;
 }

@@ -172,9 +172,85 @@ TEST_P(Bulk, PurgeOfNamedRunsSaysWhichMayNotGo) {
   const auto held = running().id;
   PurgeRequest purge;
   purge.ids = {done, queued, held};
+  purge.older_than = Duration::zero();
   expect_refused(Refusal::conflict, queued + " (queued)", [&] { runtime_->purge(purge); });
   expect_refused(Refusal::not_found, done, [&] { runtime_->get(done); });
   EXPECT_TRUE(runtime_->get(held).status.is(Status::running));
+}
+
+class NamedPurge : public Bulk {
+ protected:
+  void purge(const RunId& id, std::optional<Duration> older = {},
+             std::optional<Duration> unfinished_older = {}) {
+    PurgeRequest purge;
+    purge.ids = {id};
+    purge.older_than = older;
+    purge.unfinished_older_than = unfinished_older;
+    last_ = runtime_->purge(purge);
+  }
+  RunId abandoned() {
+    NewRun wanted;
+    wanted.row.id = real_env().new_id();
+    wanted.row.agent = "echo";
+    store_->start(wanted, "gone-worker");
+    return wanted.row.id;
+  }
+
+  PurgeReport last_;
+};
+HOLDFAST_FOR_EACH_STORE(NamedPurge);
+
+TEST_P(NamedPurge, KeepsToTheRetentionWithoutAnAge) {
+  const auto done = run_inline("echo").id;
+  const auto dead = dead_letter().id;
+  const auto waiting = run_inline("approve").id;
+  const auto left = abandoned();
+  for (const auto& id : {done, dead}) {
+    expect_refused(Refusal::conflict,
+                   "ago, which is younger than the 30d of [retention] terminal; --older-than 0s",
+                   [&] { purge(id); });
+  }
+  for (const auto& id : {waiting, left}) {
+    expect_refused(Refusal::conflict,
+                   "ago, which is younger than the 90d of [retention] unfinished; "
+                   "--unfinished-older-than 0s",
+                   [&] { purge(id); });
+  }
+  for (const auto& id : {done, dead, waiting, left}) runtime_->get(id);
+  purge(done, Duration::zero());
+  purge(dead, Duration::zero());
+  purge(waiting, {}, Duration::zero());
+  purge(left, {}, Duration::zero());
+  EXPECT_TRUE(runtime_->list({}).runs.empty());
+  expect_sound();
+}
+
+TEST_P(NamedPurge, NamesTheAgeThatIsWanting) {
+  const auto done = run_inline("echo").id;
+  const auto waiting = run_inline("approve").id;
+  expect_refused(Refusal::conflict, "ago, which is younger than the 1h of --older-than",
+                 [&] { purge(done, std::chrono::hours(1)); });
+  expect_refused(Refusal::conflict, "it goes by --unfinished-older-than",
+                 [&] { purge(waiting, Duration::zero()); });
+  expect_refused(Refusal::conflict, "it goes by --older-than",
+                 [&] { purge(done, {}, Duration::zero()); });
+}
+
+TEST_P(NamedPurge, AWriteThatMayHaveLandedGoesOnlyWithAnAge) {
+  if (std::string(GetParam()) != "memory") {
+    RuntimeOptions options;
+    options.retention_terminal = Duration::zero();
+    open(options);
+    purge(run_inline("echo").id);
+    EXPECT_EQ(last_.total, 1) << "the retention allows it";
+  }
+  const auto unknown = run_inline("write");
+  ASSERT_TRUE(unknown.is_fenced_unsafe());
+  expect_refused(Refusal::conflict, "its write pay (step pay#1) may have landed",
+                 [&] { purge(unknown.id); });
+  purge(unknown.id, Duration::zero());
+  EXPECT_EQ(last_.total, 1);
+  EXPECT_EQ(last_.unknown_writes, 1);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.hpp"
+#include "core/validate.hpp"
 #include "holdfast/failure.hpp"
 
 namespace holdfast {
@@ -31,7 +31,7 @@ void check_value(std::string_view name, const Json& value, std::size_t max_bytes
     throw RefusedError(Refusal::usage,
                        fmt::format("{} is nested deeper than {} (limits.depth)", name, max_depth));
   }
-  if (const auto size_bytes = dump_json(value).size(); size_bytes > max_bytes) {
+  if (const auto size_bytes = size_of_value(value); size_bytes > max_bytes) {
     throw RefusedError(Refusal::usage, fmt::format("{} has {} bytes; the limit is {}", name,
                                                    size_bytes, max_bytes));
   }

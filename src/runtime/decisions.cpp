@@ -25,18 +25,19 @@ std::string_view verb_of(DecisionKind kind) {
   return {};
 }
 
-[[noreturn]] void refuse_conflict(const Run& run, DecisionKind kind, const std::string& why) {
+[[noreturn]] void refuse_conflict(const Run& run, DecisionKind kind, const std::string& why,
+                                  WallTime now) {
   throw RefusedError(Refusal::conflict,
                      fmt::format("cannot {} run {}, which is {}: {}; {}", verb_of(kind), run.id,
-                                 run.status.text(), why, help_for(run)));
+                                 run.status.text(), why, help_for(run, now)));
 }
 
-void need_waiting_for_this(const Run& run, DecisionKind kind) {
+void need_waiting_for_this(const Run& run, DecisionKind kind, WallTime now) {
   const bool is_input = kind == DecisionKind::input;
   const auto wanted = is_input ? Status::waiting_for_input : Status::waiting_for_approval;
   if (run.status.is(wanted) && run.waiting_for) return;
-  refuse_conflict(run, kind,
-                  is_input ? "it does not wait for input" : "it does not wait for an approval");
+  refuse_conflict(
+      run, kind, is_input ? "it does not wait for input" : "it does not wait for an approval", now);
 }
 
 void need_call(const Run& run, const Decision& decision) {
@@ -79,11 +80,13 @@ bool continues_inline(const Run& run, Decision::Continue go_on) {
 DecisionResult Front::decide(const Decision& decision, const Observer& observer,
                              std::stop_token stop) {
   const auto run = get(decision.run);
-  need_waiting_for_this(run, decision.kind);
+  const auto now = store_->wall_now();
+  need_waiting_for_this(run, decision.kind, now);
   if (decision.turn && *decision.turn != run.waiting_for->turn) {
     refuse_conflict(run, decision.kind,
                     fmt::format("the turn {} has moved on, what is pending now is {}",
-                                *decision.turn, run.waiting_for->turn));
+                                *decision.turn, run.waiting_for->turn),
+                    now);
   }
   need_call(run, decision);
   if (decision.kind == DecisionKind::input) {

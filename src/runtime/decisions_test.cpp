@@ -45,6 +45,28 @@ TEST_P(Decisions, OnAnInteractiveRunGoOnHereWithoutALease) {
   expect_sound();
 }
 
+TEST_P(Decisions, TooLateAreRefusedWithoutTheAdviceToDecide) {
+  runtime_->register_task("hurry", [](RunContext& context) -> Json {
+    auto question = approval_question();
+    question.timeout = Duration(1);
+    context.ask(question);
+    return nullptr;
+  });
+  const auto id = run_inline("hurry").id;
+  while (store_->wall_now() <= *runtime_->get(id).waiting_for->deadline) std::this_thread::yield();
+  const auto approve = decision(id, DecisionKind::approve);
+  expect_refused(Refusal::conflict, "too late", [&] { decide(approve); });
+  for (const auto* command : {"`holdfast why ", "`holdfast show "}) {
+    expect_refused(Refusal::conflict, command + id, [&] { decide(approve); });
+  }
+  try {
+    decide(approve);
+  } catch (const RefusedError& error) {
+    EXPECT_EQ(std::string(error.what()).find("holdfast approve"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_P(Decisions, CanBeSentTheOtherWay) {
   auto to_queue = decision(runtime_->run(request("approve"), {}, {}).run.id, DecisionKind::approve);
   to_queue.go_on = Decision::Continue::queue;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/text.hpp"
 #include "core/run_codec.hpp"
 
 namespace holdfast {
@@ -18,8 +19,18 @@ std::string text_of(const Json& payload, const char* key) {
                                                        : std::string();
 }
 
+bool is_decision(std::optional<EventKind> kind) {
+  return kind == EventKind::approved || kind == EventKind::denied ||
+         kind == EventKind::input_submitted;
+}
+
 bool is_step(EventKind kind) {
   return kind == EventKind::model || kind == EventKind::tool || kind == EventKind::step;
+}
+
+/// When a run that this event puts on the queue is due: the time it names, else at once.
+WallTime due_time_of(const Event& event) {
+  return parse_time(text_of(event.payload, "available_at")).value_or(event.at);
 }
 
 /// Written by who holds the run, in the name of the claim it holds.
@@ -58,6 +69,13 @@ bool is_of_a_segment(EventKind kind) {
 
 }  // namespace
 
+std::string error_text(const Failure& failure) {
+  return fmt::format("{} {} (provider {}, model {}): {}", to_word(failure.cls),
+                     failure.code.empty() ? "without code" : failure.code,
+                     failure.provider.empty() ? "none" : failure.provider,
+                     failure.model.empty() ? "none" : failure.model, failure.message);
+}
+
 std::string step_key_of(const Event& event) { return text_of(event.payload, "key"); }
 
 std::vector<Fold::Problem> Fold::add(const Event& event) {
@@ -65,6 +83,7 @@ std::vector<Fold::Problem> Fold::add(const Event& event) {
   const auto kind = *event.kind.known();
   if (!begun_) {
     need(kind == EventKind::queued || kind == EventKind::started, "begins the journal");
+    begin(kind, event);
   } else {
     need(kind != EventKind::queued && kind != EventKind::started, "stands in mid-journal");
     check_terminal(kind, event);
@@ -75,7 +94,14 @@ std::vector<Fold::Problem> Fold::add(const Event& event) {
   }
   begun_ = true;
   apply(kind, event);
+  previous_ = kind;
   return problems_;
+}
+
+void Fold::begin(EventKind kind, const Event& event) {
+  request_ = event.payload;
+  created_at_ = event.at;
+  origin_ = kind == EventKind::started ? Origin::interactive : Origin::queued;
 }
 
 void Fold::need(bool holds, std::string_view text) {
@@ -117,8 +143,7 @@ void Fold::check_claim(EventKind kind, const Event& event) {
 void Fold::apply(EventKind kind, const Event& event) {
   switch (kind) {
     case EventKind::queued:
-      status_ = Status::queued;
-      return;
+      return put_back(event, false);
     case EventKind::started:
     case EventKind::claimed:
       return take_claim(event);
@@ -130,7 +155,7 @@ void Fold::apply(EventKind kind, const Event& event) {
       // One that was waited for in place ends no segment.
       if (status_ == Status::running && has(event.payload, "available_at")) {
         ++restarts_;
-        put_back(false);
+        put_back(event, false);
       }
       return;
     case EventKind::probed:
@@ -146,35 +171,49 @@ void Fold::apply(EventKind kind, const Event& event) {
     case EventKind::expired:
       need(is_waiting(status_), fmt::format("ends the wait of a run that is {}", to_word(status_)));
       ++restarts_;
-      return put_back(false);
+      return put_back(event, false);
     case EventKind::requeued:
-      return put_back(true);
+      take_error(event);
+      return put_back(event, true);
     case EventKind::parked:
     case EventKind::released:
+      if (kind == EventKind::parked) take_error(event);
       ++restarts_;
-      return put_back(false);
+      return put_back(event, false);
     case EventKind::reaped:
       expects_end_ = !has(event.payload, "available_at");
       if (expects_end_) return;
+      // A lost worker is a failure where the event names its class.
+      if (has(event.payload, "class")) take_error(event);
       ++reclaims_;
-      return put_back(true);
+      return put_back(event, true);
     case EventKind::handed_over:
       expects_end_ = !has(event.payload, "available_at");
+      origin_ = Origin::queued;
       if (expects_end_) return;
       ++restarts_;
-      return put_back(false);
+      return put_back(event, false);
     case EventKind::woken:
-      return need(status_ == Status::queued,
-                  fmt::format("wakes a run that is {}", to_word(status_)));
+      need(status_ == Status::queued, fmt::format("wakes a run that is {}", to_word(status_)));
+      available_at_ = due_time_of(event);
+      return;
     case EventKind::cancelled:
       steps_after_end_ = 0;
       return end(event, Status::cancelled);
     case EventKind::redriven:
     case EventKind::resolved:
-      return drive_anew();
+      return drive_anew(event);
     case EventKind::completed:
+      error_.clear();
+      tells_error_ = true;
+      if (event.payload.is_object() && event.payload.contains("answer")) {
+        answer_ = event.payload["answer"];
+      }
       return end(event, Status::completed);
     case EventKind::failed:
+      take_error(event);
+      // Where nobody decided in time and that ends the run, it was not put on the queue before.
+      if (previous_ == EventKind::expired) origin_ = origin_before_;
       return end(event, Status::failed);
   }
 }
@@ -184,6 +223,10 @@ void Fold::take_claim(const Event& event) {
   claim_ = event.claim;
   holder_ = text_of(event.payload, "worker");
   ++claims_;
+  available_at_.reset();
+  if (!started_at_) started_at_ = event.at;
+  // Continued by whoever decided, or by a worker.
+  if (is_decision(previous_) && origin_before_ != Origin::queued) origin_.reset();
 }
 
 void Fold::take_step(EventKind kind, const Event& event) {
@@ -197,6 +240,7 @@ void Fold::suspend(const Event& event, Status status) {
   status_ = status;
   holder_.clear();
   undecided_.clear();
+  turn_ = text_of(event.payload, "turn");
   if (!has(event.payload, "calls") || !event.payload["calls"].is_array()) return;
   for (const auto& call : event.payload["calls"]) undecided_.insert(text_of(call, "id"));
 }
@@ -212,13 +256,30 @@ void Fold::decide(const Event& event) {
   }
   if (!undecided_.empty()) return;
   ++restarts_;
-  put_back(false);
+  put_back(event, false);
 }
 
-void Fold::put_back(bool charged) {
+void Fold::take_error(const Event& event) {
+  // An event that names no class does not tell.
+  tells_error_ = has(event.payload, "class");
+  if (!tells_error_) return;
+  Failure failure;
+  failure.cls =
+      parse_word<FailureClass>(text_of(event.payload, "class")).value_or(FailureClass::unknown);
+  failure.code = text_of(event.payload, "code");
+  failure.message = text_of(event.payload, "message");
+  failure.provider = text_of(event.payload, "provider");
+  failure.model = text_of(event.payload, "model");
+  error_ = error_text(failure);
+}
+
+void Fold::put_back(const Event& event, bool charged) {
   status_ = Status::queued;
   holder_.clear();
   undecided_.clear();
+  available_at_ = due_time_of(event);
+  origin_before_ = origin_;
+  origin_ = Origin::queued;
   if (charged) ++requeues_;
 }
 
@@ -228,11 +289,16 @@ void Fold::end(const Event& event, Status status) {
                                         : text_of(event.payload, "reason");
   holder_.clear();
   undecided_.clear();
+  available_at_.reset();
+  finished_at_ = event.at;
 }
 
-void Fold::drive_anew() {
-  put_back(false);
+void Fold::drive_anew(const Event& event) {
+  put_back(event, false);
   reason_.clear();
+  error_.clear();
+  tells_error_ = true;
+  finished_at_.reset();
   requeues_ = 0;
   reclaims_ = 0;
   ++redrives_;

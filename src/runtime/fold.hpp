@@ -2,6 +2,7 @@
 
 // What a run's events say its row must be (spec, section 10, invariant 6). Pure.
 
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@ namespace holdfast {
 
 /// The key of a recorded step; empty where its event has none.
 std::string step_key_of(const Event&);
+
+/// A failure as events tell it: `rate_limit 429 (provider main, model m): too many`.
+std::string error_text(const Failure&);
 
 /// Events in, the row's state out. Knows nothing of stores: it is the second opinion on them.
 class Fold {
@@ -34,6 +38,20 @@ class Fold {
   int redrives() const { return redrives_; }
   int iterations() const { return iterations_; }
   const Usage& usage() const { return usage_; }
+  /// Of the first event: agent, queue, priority. What it leaves out cannot be told.
+  const Json& request() const { return request_; }
+  /// None where the events leave it open: who goes on after a decision is not in them.
+  std::optional<Origin> origin() const { return origin_; }
+  /// None before the end, and where the end does not say.
+  const std::optional<Json>& answer() const { return answer_; }
+  /// The last failure, as `error_text`; empty: none.
+  const std::string& error() const { return error_; }
+  bool tells_error() const { return tells_error_; }
+  const std::string& turn() const { return turn_; }  ///< of the wait
+  WallTime created_at() const { return created_at_; }
+  std::optional<WallTime> started_at() const { return started_at_; }
+  std::optional<WallTime> available_at() const { return available_at_; }
+  std::optional<WallTime> finished_at() const { return finished_at_; }
   int claims() const { return claims_; }      ///< of this drive
   int restarts() const { return restarts_; }  ///< uncharged ones of this drive
 
@@ -45,12 +63,26 @@ class Fold {
   void take_step(EventKind, const Event&);
   void suspend(const Event&, Status);
   void decide(const Event&);
-  void put_back(bool charged);
+  void begin(EventKind, const Event&);
+  void take_error(const Event&);
+  void put_back(const Event&, bool charged);
   void end(const Event&, Status);
-  void drive_anew();
+  void drive_anew(const Event&);
   void apply(EventKind, const Event&);
 
   bool begun_ = false;
+  std::optional<EventKind> previous_;
+  Json request_;
+  std::optional<Origin> origin_;
+  std::optional<Origin> origin_before_;  ///< before the run was last put on the queue
+  std::optional<Json> answer_;
+  std::string error_;
+  bool tells_error_ = true;
+  std::string turn_;
+  WallTime created_at_{};
+  std::optional<WallTime> started_at_;
+  std::optional<WallTime> available_at_;
+  std::optional<WallTime> finished_at_;
   Status status_ = Status::queued;
   std::int64_t claim_ = 0;
   std::string holder_;

@@ -73,6 +73,9 @@ class Front final : public Runtime {
   std::optional<Claimed> claim_here(const WorkerId&, const Run&);
 
   // run_verbs.cpp
+  /// What the caller of a change that did not apply is told: not found, or the run's status and
+  /// what would help. Returns the run of one that did.
+  Run applied_run(const RunId&, const ChangeResult&, std::string_view verb);
   bool is_holder_gone(const WorkerId&);
   void fill_in(Run&, std::map<WorkerId, bool>& known);
   Operator minted(Operator);
@@ -116,12 +119,8 @@ auto until_answered(Env& env, const Action& action) {
   }
 }
 
-/// What the caller of a change that did not apply is told: not found, or the run's status and what
-/// would help. Returns the run of one that did.
-Run applied_run(const RunId&, const ChangeResult&, std::string_view verb);
-
 /// One sentence with the command that helps in a run's status: "it is failed: `holdfast redrive
-/// ID`".
-std::string help_for(const Run&);
+/// ID`". A decision helps only before its deadline.
+std::string help_for(const Run&, WallTime now);
 
 }  // namespace holdfast

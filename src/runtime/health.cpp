@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "core/invariants.hpp"
 #include "provider/chain.hpp"
 #include "runtime/front.hpp"
 #include "runtime/verify.hpp"
@@ -81,7 +82,7 @@ std::vector<Finding> Front::verify() {
       const auto found = check_stored(run.id, events);
       findings.insert(findings.end(), found.begin(), found.end());
       if (run.idempotency_key && !keys.insert(*run.idempotency_key).second) {
-        findings.push_back({Grade::bad, "invariant 9",
+        findings.push_back({Grade::bad, kFoundInvariant,
                             fmt::format("run {}: its idempotency key \"{}\" belongs to another run "
                                         "too",
                                         run.id, *run.idempotency_key)});
@@ -89,6 +90,8 @@ std::vector<Finding> Front::verify() {
     }
     filter.after = page.next;
   } while (filter.after);
+  const auto astray = store_->audit();
+  findings.insert(findings.end(), astray.begin(), astray.end());
   findings.push_back(verified(runs, events));
   const auto not_shown = invariants_not_shown();
   findings.insert(findings.end(), not_shown.begin(), not_shown.end());

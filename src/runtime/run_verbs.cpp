@@ -59,9 +59,13 @@ bool holds_no_lease(const Run& run) {
 
 }  // namespace
 
-std::string help_for(const Run& run) {
+std::string help_for(const Run& run, WallTime now) {
   const auto status = run.status.known();
   if (!status) return "a newer holdfast wrote this status: use that one";
+  if (run.waiting_for && run.waiting_for->deadline && *run.waiting_for->deadline <= now) {
+    return fmt::format("`holdfast why {0}` says what happens next, `holdfast show {0}` what it was",
+                       run.id);
+  }
   switch (*status) {
     case Status::queued:
       return fmt::format("`holdfast why {}` says what it waits for", run.id);
@@ -84,7 +88,7 @@ std::string help_for(const Run& run) {
   return {};
 }
 
-Run applied_run(const RunId& id, const ChangeResult& change, std::string_view verb) {
+Run Front::applied_run(const RunId& id, const ChangeResult& change, std::string_view verb) {
   switch (change.answer) {
     case ChangeResult::Answer::applied:
     case ChangeResult::Answer::unchanged:
@@ -99,9 +103,9 @@ Run applied_run(const RunId& id, const ChangeResult& change, std::string_view ve
     throw RefusedError(Refusal::conflict,
                        fmt::format("cannot {} run {}: {}", verb, id, change.why));
   }
-  throw RefusedError(Refusal::conflict,
-                     fmt::format("cannot {} run {}, which is {}: {}; {}", verb, id,
-                                 change.run->status.text(), change.why, help_for(*change.run)));
+  throw RefusedError(Refusal::conflict, fmt::format("cannot {} run {}, which is {}: {}; {}", verb,
+                                                    id, change.run->status.text(), change.why,
+                                                    help_for(*change.run, store_->wall_now())));
 }
 
 /// Each request has its operation, so that repeating it after a lost reply is harmless.

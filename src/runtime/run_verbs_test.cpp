@@ -178,6 +178,11 @@ TEST_P(RunVerbs, WakeMakesADelayedRunAvailable) {
   const auto run = runtime_->wake(id, {"ada", "", ""});
   EXPECT_LE(*run.available_at, store_->wall_now());
   EXPECT_EQ(count(id, "woken"), 1);
+  expect_refused(Refusal::conflict, "it is available already", [&] {
+    runtime_->wake(id, {"ada", "", ""});
+  });
+  expect_refused(Refusal::conflict, "`holdfast why " + id, [&] { runtime_->wake(id, {}); });
+  EXPECT_EQ(count(id, "woken"), 1);
   expect_refused(Refusal::conflict, "completed",
                  [&] { runtime_->wake(run_inline("echo").id, {}); });
   expect_sound();

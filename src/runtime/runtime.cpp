@@ -46,7 +46,10 @@ Front::Front(RuntimeOptions options, Env& env, std::unique_ptr<Store> store)
       toolbox_(make_toolbox(options_.tools, env_, options_.limits)) {
   for (const auto& agent : options_.agents) {
     handlers_.add({offer_of(agent, options_.policy, *toolbox_),
-                   make_agent(agent, *chain_, *toolbox_, options_.limits), true});
+                   make_agent(agent, *chain_, *toolbox_, options_.limits), true,
+                   [this](const holdfast::Run& run) {
+                     return execution_problem(run.definition, *toolbox_);
+                   }});
     queue_of_[agent.name] = agent.queue;
     names_.push_back(agent.name);
   }

@@ -114,6 +114,7 @@ class BetweenStore final : public Store {
   WallTime wall_now() override { return in_->wall_now(); }
   void backup(const std::string& file) override { in_->backup(file); }
   std::vector<Finding> check() override { return in_->check(); }
+  std::vector<Finding> audit() override { return in_->audit(); }
 
  private:
   static void call(const std::function<void()>& hook) {

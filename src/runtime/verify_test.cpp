@@ -20,7 +20,8 @@ struct Story {
   Story() {
     run.id = "r-1";
     run.agent = "triage";
-    run.available_at = *parse_time(kTime);
+    run.created_at = *parse_time(kTime);
+    run.available_at = run.created_at;
   }
   Story& add(EventKind kind, Json payload = Json::object()) {
     Event event;
@@ -33,11 +34,23 @@ struct Story {
     journal.push_back(std::move(event));
     return *this;
   }
-  Story& queued() { return add(EventKind::queued); }
+  Story& queued() {
+    return add(EventKind::queued, {{"agent", "triage"}, {"queue", "default"}, {"priority", 0}});
+  }
+  Story& started() {
+    run.claim = 1;
+    run.status = Status::running;
+    run.origin = Origin::interactive;
+    run.claimed_by = "w";
+    run.started_at = *parse_time(kTime);
+    run.available_at.reset();
+    return add(EventKind::started, {{"agent", "triage"}, {"worker", "w"}});
+  }
   Story& claimed() {
     ++run.claim;
     run.status = Status::running;
     run.claimed_by = "w";
+    run.started_at = *parse_time(kTime);
     run.available_at.reset();
     run.lease_until = StoreTime(std::chrono::seconds(10));
     return add(EventKind::claimed, {{"worker", "w"}});
@@ -65,6 +78,17 @@ struct Story {
     return add(kind, std::move(payload));
   }
   Story& failed() { return ended(Status::failed, Reason::not_retryable, EventKind::failed); }
+  Story& failed_with(FailureClass cls, const std::string& message) {
+    run.error.emplace();
+    run.error->cls = cls;
+    run.error->message = message;
+    return ended(Status::failed, Reason::not_retryable, EventKind::failed,
+                 {{"class", to_word(cls)}, {"message", message}});
+  }
+  Story& answered(const Json& answer) {
+    run.answer = answer;
+    return ended(Status::completed, Reason::completed, EventKind::completed, {{"answer", answer}});
+  }
   Story& completed() { return ended(Status::completed, Reason::completed, EventKind::completed); }
   Story& cancelled() {
     return ended(Status::cancelled, Reason::cancelled, EventKind::cancelled, {{"actor", "ada"}});
@@ -73,6 +97,7 @@ struct Story {
     run.requeue_count = run.reclaim_count = 0;
     ++run.redrive_count;
     run.reason.reset();
+    run.error.reset();
     run.finished_at.reset();
     return back().add(kind);
   }
@@ -114,6 +139,30 @@ TEST(Verify, OrdinaryLivesAreSound) {
   expect_sound(Story().queued().claimed().step("a").requeued().claimed().completed());
   expect_sound(Story().queued().claimed().failed().redriven().claimed().completed());
   expect_sound(Story().queued().cancelled());
+  expect_sound(Story().queued().claimed().answered({{"a", 1}}));
+  expect_sound(Story().queued().claimed().answered(nullptr));
+  expect_sound(Story().queued().claimed().failed_with(FailureClass::auth, "no").redriven());
+  expect_sound(Story().started().answered("here"));
+}
+
+TEST(Verify, WhoGoesOnAfterADecisionIsNotInTheEvents) {
+  auto story = Story().started().asks({"1"}).decided("1");
+  story.run.waiting_for.reset();
+  auto given = story.back();
+  given.run.origin = Origin::queued;
+  expect_sound(given);
+  expect_sound(given.claimed());
+  story.claimed();
+  story.run.lease_until.reset();
+  expect_sound(story);
+}
+
+TEST(Verify, AWaitThatEndsTheRunLeavesItsOrigin) {
+  auto story = Story().started().asks({"1"}).add(EventKind::expired);
+  story.failed_with(FailureClass::unknown, "nobody approved");
+  expect_sound(story);
+  story.run.origin = Origin::queued;
+  expect_broken(story, "its origin is queued, its events say interactive");
 }
 
 TEST(Verify, DecisionsOnTwoCallsAreOneRestart) {
@@ -207,6 +256,34 @@ TEST(Verify, NamesWhatIsBroken) {
          s.requeued();
          s.run.claimed_by = "w";
        }},
+      {"its agent is \"other\", its events say \"triage\"",
+       [](Story& s) { s.run.agent = "other"; }},
+      {"its queue is \"slow\"", [](Story& s) { s.run.queue = "slow"; }},
+      {"its priority is 7, its events say 0", [](Story& s) { s.run.priority = 7; }},
+      {"its origin is interactive, its events say queued",
+       [](Story& s) { s.run.origin = Origin::interactive; }},
+      {"its origin is space, its events say queued (or a newer holdfast wrote it)",
+       [](Story& s) { s.run.origin = Word<Origin>("space"); }},
+      {"its total_tokens is 9, its events say 0", [](Story& s) { s.run.usage.total_tokens = 9; }},
+      {"its cost_usd is 0.5", [](Story& s) { s.run.usage.cost_usd = 0.5; }},
+      {"its started_at is none", [](Story& s) { s.completed().run.started_at.reset(); }},
+      {"its created_at is 1970", [](Story& s) { s.run.created_at = WallTime{}; }},
+      {"its available_at is 1970", [](Story& s) { s.requeued().run.available_at = WallTime{}; }},
+      {"its finished_at is 1970", [](Story& s) { s.failed().run.finished_at = WallTime{}; }},
+      {"has no policy", [](Story& s) { s.run.has_policy = false; }},
+      {"its error is none, its events say auth",
+       [](Story& s) { s.failed_with(FailureClass::auth, "no").run.error.reset(); }},
+      {"its error is auth without code (provider none, model none): yes",
+       [](Story& s) { s.failed_with(FailureClass::auth, "no").run.error->message = "yes"; }},
+      {"its answer is 1, its completed event says 2",
+       [](Story& s) { s.answered(2).run.answer = 1; }},
+      {"its answer is none, its completed event says null",
+       [](Story& s) { s.answered(nullptr).run.answer.reset(); }},
+      {"it has an answer, and its events have none", [](Story& s) { s.run.answer = 1; }},
+      {"its pending turn is x", [](Story& s) { s.asks({"1"}).run.waiting_for->turn = "x"; }},
+      {"the payload of event 3 (step) is not JSON",
+       [](Story& s) { s.journal[2].payload = Json(Json::value_t::discarded); }},
+      {"its input is not JSON", [](Story& s) { s.run.input = Json(Json::value_t::discarded); }},
       {"decides call 1 a second time",
        [](Story& s) {
          s.asks({"1", "2"}).decided("1").decided("1");
@@ -230,10 +307,17 @@ TEST(Verify, MoreClaimsThanTheBudgetExplainsAreFound) {
   expect_broken(story, "2 claims in this drive; 0 requeues and 0 uncharged restarts explain");
 }
 
-TEST(Verify, WordsOfANewerVersionAreNotJudged) {
+TEST(Verify, EventsOfANewerVersionAreNotJudged) {
   auto story = Story().queued();
+  story.add(EventKind::woken).journal.back().kind = Word<EventKind>("orbited");
   story.run.status = Word<Status>("hibernating");
   expect_sound(story);
+}
+
+TEST(Verify, AnUnknownStatusIsFoundWhereTheEventsSayAnother) {
+  auto story = Story().queued();
+  story.run.status = Word<Status>("zzz");
+  expect_broken(story, "its status is zzz, its events say queued (or a newer holdfast wrote it)");
 }
 
 TEST(Verify, SaysWhatRowsCannotShow) {

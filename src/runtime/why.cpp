@@ -126,6 +126,9 @@ class Explainer {
         case EventKind::slept:
           return say("It asked to sleep; nothing is charged and no slot is held.");
         case EventKind::released:
+          if (const auto why = text_at(it->payload, "message"); !why.empty()) {
+            return say("A worker handed it back {}, uncharged, for another to take: {}.", at, why);
+          }
           return say("Its worker stopped gracefully {} and handed it back, uncharged.", at);
         case EventKind::reaped:
           return say("It was taken back {} from worker {}, which was lost.", at,
@@ -237,6 +240,11 @@ class Explainer {
     }
   }
 
+  bool is_overdue() const {
+    const auto& deadline = run_.waiting_for->deadline;
+    return deadline && *deadline <= in_.now.wall;
+  }
+
   void explain_approval() {
     say("Run {} of agent {} waits for a person's approval{}.", run_.id, run_.agent,
         since(EventKind::approval_requested));
@@ -251,6 +259,7 @@ class Explainer {
       if (call.decision == Verdict::undecided) ++undecided;
     }
     tell_deadline();
+    if (is_overdue()) return offer("cancel {}", run_.id);
     say("What is approved is what runs: the turn {} covers these very arguments. After the "
         "decision it {}.",
         wait.turn, after_decision());
@@ -290,6 +299,7 @@ class Explainer {
       }
     }
     tell_deadline();
+    if (is_overdue()) return offer("cancel {}", run_.id);
     say("After the answer it {}.", after_decision());
     offer("input {} --turn {} --values {}", run_.id, wait.turn, shell_word(dump_json(example)));
     offer("cancel {}", run_.id);

@@ -103,6 +103,13 @@ TEST_F(Why, QueuedRunThatNobodyServesSaysSo) {
   expect_does_not_offer("worker");
 }
 
+TEST_F(Why, RunThatAWorkerCouldNotExecuteSaysWhatIsMissingThere) {
+  in_.run.available_at = in_.now.wall + 25s;
+  add(EventKind::released, {{"message", "tool 'pay' is not one of this process's tools"}});
+  expect_says("A worker handed it back");
+  expect_says("for another to take: tool 'pay' is not one of this process's tools.");
+}
+
 TEST_F(Why, DelayedRunSaysUntilWhenAndHowToWakeIt) {
   in_.run.available_at = in_.now.wall + 25s;
   expect_says("it may start in 25 s");
@@ -214,6 +221,9 @@ TEST_F(Why, ApprovalShowsWhatIsToBeApproved) {
   expect_offers(std::string("deny ") + kId + " --turn abcd");
   in_.run.waiting_for->deadline = in_.now.wall - 1min;
   expect_says("a decision is refused now");
+  expect_offers("reap");
+  expect_does_not_offer("approve");
+  expect_does_not_offer("deny");
 }
 
 TEST_F(Why, InputShowsWhatIsAsked) {

@@ -17,7 +17,8 @@ namespace holdfast {
 /// idempotency key) only where they were asked for.
 struct StoredRun {
   Run run;
-  std::int64_t row = 0;  ///< in the order of insertion
+  std::int64_t row = 0;            ///< in the order of insertion
+  std::int64_t last_position = 0;  ///< of its newest event, in stores that chain a run's events
   /// Not above the lease's end: what the index of leases is ordered by.
   std::optional<std::int64_t> lease_key;
 };
@@ -77,7 +78,8 @@ class Rows {
   virtual std::vector<RunId> stale(int limit) = 0;
   /// Waits whose deadline is over, earliest first.
   virtual std::vector<RunId> overdue_waits(int limit) = 0;
-  /// Terminal runs that ended at or before `ended_before`, oldest first.
+  /// Terminal runs that ended at or before `ended_before`, oldest first. Those with a status of a
+  /// newer build are passed over: they would fill the batch.
   virtual std::vector<RunId> ended(WallTime ended_before, int limit) = 0;
   /// Waiting runs, and running ones without a lease, in the order of insertion.
   virtual std::vector<RunId> unfinished() = 0;

@@ -173,6 +173,9 @@ class Store {
   /// What this kind of store can say of its own health: integrity, version, file system, frozen
   /// writer.
   virtual std::vector<Finding> check() = 0;
+  /// Violations that no run shows by itself: rows whose run is missing, journals that hang together
+  /// wrongly, columns that contradict each other. Reads everything; empty: none.
+  virtual std::vector<Finding> audit() = 0;
 };
 
 /// `memory:`, `sqlite:PATH` or `postgresql://…`. Throws RefusedError (usage) for other forms,

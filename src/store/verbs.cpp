@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "base/guard.hpp"
@@ -123,6 +123,7 @@ void purge_one(Rows& rows, const RunId& id, const PurgeRequest& request, PurgeRe
   }
   ++report.by_status[stored->run.status.text()];
   ++report.total;
+  if (stored->run.is_fenced_unsafe()) ++report.unknown_writes;
   if (!request.dry_run) rows.erase(*stored);
 }
 
@@ -144,7 +145,7 @@ std::optional<EnqueueResult> find_existing(Rows& rows, const NewRun& run) {
   using Answer = EnqueueResult::Answer;
   if (run.row.idempotency_key) {
     if (const auto owner = rows.find_key(*run.row.idempotency_key);
-        HOLDFAST_GUARD("key_unused", owner.has_value()) && owner) {
+        !HOLDFAST_GUARD("key_unused", !owner.has_value())) {
       return existing_run(rows, run, Answer::key_conflict, owner->id, owner->content_digest);
     }
   }
@@ -154,43 +155,78 @@ std::optional<EnqueueResult> find_existing(Rows& rows, const NewRun& run) {
   return std::nullopt;
 }
 
-/// Looks before anything is stored. Batches of one need no look: they are all or none anyway.
-bool is_any_in_conflict(Rows& rows, std::span<const NewRun> runs,
-                        std::vector<EnqueueResult>& answers) {
-  using Answer = EnqueueResult::Answer;
-  if (runs.size() < 2) return false;
-  bool is_any = false;
-  std::map<std::string, const NewRun*> keys;
-  for (const NewRun& run : runs) {
-    EnqueueResult answer{Answer::stored, run.row};
-    const auto twin = run.row.idempotency_key
-                          ? keys.try_emplace(*run.row.idempotency_key, &run).first->second
-                          : &run;
-    if (auto existing = find_existing(rows, run)) {
-      answer = std::move(*existing);
-    } else if (twin->content_digest != run.content_digest) {
-      answer = {Answer::key_conflict, twin->row};
-    }
-    is_any =
-        is_any || answer.answer == Answer::key_conflict || answer.answer == Answer::id_conflict;
-    answers.push_back(std::move(answer));
+/// What stands in the way of each run of a batch, before anything is stored.
+class BatchLook {
+ public:
+  BatchLook(Rows& rows, std::span<const NewRun> runs) : runs_(runs) {
+    for (const NewRun& run : runs) found_.push_back(look(rows, run));
   }
-  return is_any;
-}
+
+  bool has_conflict() const { return has_conflict_; }
+  /// The run is already there, or conflicts with one that is.
+  std::optional<EnqueueResult>& existing(std::size_t i) { return found_[i].existing; }
+  /// An earlier run of the batch has its id or its key: it is there once that one is stored.
+  bool is_twin(std::size_t i) const { return found_[i].is_twin; }
+
+  /// None is stored: the conflicts, and what the others would have been.
+  std::vector<EnqueueResult> refusals() {
+    std::vector<EnqueueResult> answers;
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      auto& existing = found_[i].existing;
+      answers.push_back(existing ? std::move(*existing)
+                                 : EnqueueResult{EnqueueResult::Answer::stored, runs_[i].row});
+    }
+    return answers;
+  }
+
+ private:
+  struct Found {
+    std::optional<EnqueueResult> existing;
+    bool is_twin = false;
+  };
+
+  Found look(Rows& rows, const NewRun& run) {
+    using Answer = EnqueueResult::Answer;
+    Found found{find_existing(rows, run), false};
+    const auto compare = [&](auto& seen, const std::string& name, Answer on_conflict) {
+      const NewRun* twin = seen.try_emplace(name, &run).first->second;
+      found.is_twin = found.is_twin || twin != &run;
+      if (!found.existing && twin->content_digest != run.content_digest) {
+        found.existing = EnqueueResult{on_conflict, twin->row};
+      }
+    };
+    if (runs_.size() > 1) {
+      if (run.row.idempotency_key) compare(keys_, *run.row.idempotency_key, Answer::key_conflict);
+      compare(ids_, run.row.id, Answer::id_conflict);
+    }
+    const auto answer = found.existing ? found.existing->answer : Answer::stored;
+    has_conflict_ =
+        has_conflict_ || answer == Answer::key_conflict || answer == Answer::id_conflict;
+    return found;
+  }
+
+  std::span<const NewRun> runs_;
+  std::vector<Found> found_;
+  std::unordered_map<std::string, const NewRun*> keys_;
+  std::unordered_map<std::string, const NewRun*> ids_;
+  bool has_conflict_ = false;
+};
 
 }  // namespace
 
 std::vector<EnqueueResult> enqueue(Rows& rows, std::span<const NewRun> runs) {
+  BatchLook look(rows, runs);
+  if (look.has_conflict()) return look.refusals();
   std::vector<EnqueueResult> results;
-  if (is_any_in_conflict(rows, runs, results)) return results;
-  results.clear();
-  for (const NewRun& run : runs) {
-    if (auto existing = find_existing(rows, run)) {
+  results.reserve(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    auto existing = look.is_twin(i) ? find_existing(rows, runs[i]) : std::move(look.existing(i));
+    if (existing) {
       results.push_back(std::move(*existing));
       continue;
     }
-    Change change = enqueued(run, rows.now());
-    results.push_back({EnqueueResult::Answer::stored, rows.insert(run, change).run});
+    Change change = enqueued(runs[i], rows.now());
+    results.push_back({EnqueueResult::Answer::stored, rows.insert(runs[i], change).run});
   }
   return results;
 }
@@ -310,7 +346,7 @@ ReapReport reap(Rows& rows, int limit, const Decider& decider) {
   const auto stale_runs = rows.stale(limit);
   for (const RunId& id : stale_runs) {
     auto stored = rows.load(id, Parts::hot);
-    if (!stored || !HOLDFAST_GUARD("reap_recheck", is_stale(stored->run, rows.now()))) {
+    if (!stored) {
       ++report.skipped;
       continue;
     }

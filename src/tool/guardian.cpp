@@ -312,7 +312,8 @@ class Guardian {
 void guard(const Plan& plan) {
   reset_signal_handlers();
   setsid();
-  prctl(PR_SET_NAME, "holdfast-guard");
+  // Not by prctl: the sanitizers' one takes a lock, which another thread may have held at the fork.
+  syscall(SYS_prctl, PR_SET_NAME, "holdfast-guard", 0, 0, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_PDEATHSIG, SIGCHLD);
   if (plan.command_line != nullptr && plan.command_line_bytes > 0) {

@@ -46,7 +46,8 @@ Json parsed_output(const ToolCommandEnd& end, const Limits& limits) {
   if (end.output_bytes > end.output.size()) {
     return beginning(end.output, end.output_bytes, limits);
   }
-  std::optional<Json> value = parse_json(end.output, limits.depth - kReservedDepth);
+  // Numbers that would be rounded stay readable as text.
+  std::optional<Json> value = parse_exact_json(end.output, limits.depth - kReservedDepth);
   if (value) return limited_result(*std::move(value), limits);
   std::string text = clean_utf8(end.output);
   if (text.ends_with('\n')) text.pop_back();

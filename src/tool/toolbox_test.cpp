@@ -80,6 +80,11 @@ TEST_F(ToolboxTest, TakesJsonAndTextAsResults) {
   EXPECT_FALSE(call().is_error);
 }
 
+TEST_F(ToolboxTest, TakesNumbersThatWouldBeRoundedAsText) {
+  script("echo '{\"id\": 12345678901234567890123}'\n");
+  EXPECT_EQ(call().result, "{\"id\": 12345678901234567890123}");
+}
+
 TEST_F(ToolboxTest, TakesTooDeepJsonAsText) {
   script("printf '[%.0s' $(seq 1000)\nprintf ']%.0s' $(seq 1000)\n");
   const ToolOutcome outcome = call();

@@ -189,6 +189,67 @@ TEST(Approval, SuspendsWithFiveAndGoesOnAfterwards) {
   EXPECT_TRUE(found);
 }
 
+void replace_in(const Folder& cli, const std::string& what, const std::string& with) {
+  auto text = cli.read("holdfast.toml");
+  const auto at = text.find(what);
+  ASSERT_NE(at, std::string::npos) << what;
+  cli.write("holdfast.toml", text.replace(at, what.size(), with));
+}
+
+TEST(Approval, WhatWasApprovedIsWhatRunsWhateverTheConfigurationSaysByThen) {
+  for (const auto* executed_by : {"run", "enqueue"}) {
+    const Folder cli;
+    cli.write_agent(true);
+    cli.write("other.sh", "#!/bin/sh\ncat >> others\necho '{\"ok\": true}'\n", true);
+    const auto asked = cli({executed_by, "pay", "--input", "x", "--json"});
+    const std::string id = asked.json()["id"];
+    EXPECT_EQ(cli({"worker", "--drain"}).status, 0);
+    replace_in(cli, "\"./pay.sh\"", "\"./other.sh\"");
+    EXPECT_EQ(cli({"approve", id}).status, 0);
+    EXPECT_EQ(cli({"worker", "--drain"}).status, 0);
+    EXPECT_EQ(cli({"show", id, "--json"}).json()["status"], "completed");
+    EXPECT_EQ(cli.read("payments"), "{\"amount\":12}\n");
+    EXPECT_EQ(cli.read("others"), "");
+  }
+}
+
+TEST(Approval, IsNotUsedUnderAnotherEnvironment) {
+  const Folder cli;
+  cli.write_agent(true, "env = { TRACKER = \"one-secret\" }\n");
+  const auto id = cli({"enqueue", "pay", "--input", "x"}).lines().at(0);
+  EXPECT_EQ(cli({"worker", "--drain"}).status, 0);
+  replace_in(cli, "one-secret", "another");
+  EXPECT_EQ(cli({"approve", id}).status, 0);
+  EXPECT_EQ(cli({"worker", "--drain"}).status, 0);
+  const auto run = cli({"show", id, "--json"}).json();
+  EXPECT_EQ(run["status"], "failed");
+  EXPECT_EQ(run["error"]["class"], "configuration");
+  const std::string message = run["error"]["message"];
+  EXPECT_NE(message.find("'pay'"), std::string::npos) << message;
+  EXPECT_NE(message.find("redrive"), std::string::npos) << message;
+  EXPECT_EQ(cli.read("payments"), "");
+  EXPECT_EQ(cli.read("holdfast.db").find("one-secret"), std::string::npos);
+  EXPECT_EQ(cli({"redrive", id}).status, 0);
+  EXPECT_EQ(cli({"worker", "--drain"}).status, 0);
+  EXPECT_EQ(cli({"show", id, "--json"}).json()["status"], "completed");
+  EXPECT_EQ(cli.read("payments"), "{\"amount\":12}\n");
+}
+
+TEST(Approval, CallsHaveOneIdEverywhere) {
+  const Folder cli;
+  cli.write_agent(true);
+  const auto run = cli({"run", "pay", "--input", "x", "--json"}).json();
+  const std::string id = run["id"];
+  const std::string call = run["waiting_for"]["calls"][0]["id"];
+  EXPECT_EQ(call, "2.1");
+  for (const auto& event : cli({"events", id, "--json"}).json()) {
+    if (event["kind"] != "approval_requested") continue;
+    EXPECT_EQ(event["payload"]["calls"][0]["id"], call);
+  }
+  EXPECT_EQ(cli({"approve", id, "--call", "1"}).status, 3);
+  EXPECT_EQ(cli({"approve", id, "--call", call}).out, "paid\n");
+}
+
 TEST(Approval, AQueuedRunGoesBackToTheWorkers) {
   const Folder cli;
   cli.write_agent(true);

@@ -61,12 +61,22 @@ TEST(Usage, MistakesInTheConfigurationNameFileLineAndKey) {
 TEST(Usage, AScriptThatCannotBeUsedIsTwo) {
   const Folder cli;
   cli.write_agent(false);
-  for (const auto* script : {"", "{", "{}", "[7]", "[{\"replay\": \"x\"}]"}) {
+  for (const auto* script : {"", "{", "{}", "[]", "[7]", "[{\"replay\": \"x\"}]"}) {
     cli.write("turns.json", script);
     const auto result = cli({"run", "pay", "--input", "x"});
     EXPECT_EQ(result.status, 2) << script;
     EXPECT_NE(result.err.find("turns.json"), std::string::npos) << result.err;
   }
+}
+
+TEST(Usage, ANumberThatWouldBeRoundedIsTwo) {
+  const Folder cli;
+  cli.write_agent(false);
+  const auto result = cli({"enqueue", "pay", "--input-json", "{\"id\": 12345678901234567890123}"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("12345678901234567890123"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("as a string"), std::string::npos) << result.err;
+  EXPECT_EQ(cli({"list", "--json"}).json()["runs"], Json::array());
 }
 
 TEST(Usage, AToolThatIsMissingIsFoundByDoctorAndEndsARun) {
@@ -94,6 +104,27 @@ TEST(Usage, ARequestOverTheLimitIsTwo) {
     EXPECT_NE(result.err.find("[limits] request"), std::string::npos) << result.err;
   }
   EXPECT_EQ(cli({"list", "--json"}).json()["runs"], Json::array());
+}
+
+TEST(Usage, ATextOfExactlyTheLimitIsTaken) {
+  const Folder cli;
+  cli.write_agent(false);
+  cli.write("request.txt", std::string(1 << 20, '"'));
+  const auto taken = cli({"enqueue", "pay", "--input-file", "request.txt"});
+  EXPECT_EQ(taken.status, 0) << taken.err;
+  cli.write("request.txt", std::string((1 << 20) + 1, 'x'));
+  EXPECT_EQ(cli({"enqueue", "pay", "--input-file", "request.txt"}).status, 2);
+}
+
+TEST(Usage, ACursorOfAnotherFilterIsTwo) {
+  const Folder cli;
+  cli.write_agent(false);
+  for (int i = 0; i < 2; ++i) cli({"enqueue", "pay", "--input", "x"});
+  const std::string next = cli({"list", "--limit", "1", "--json"}).json()["next"];
+  EXPECT_EQ(cli({"list", "--after", next, "--json"}).json()["runs"].size(), 1u);
+  const auto other = cli({"list", "--status", "failed", "--after", next});
+  EXPECT_EQ(other.status, 2);
+  EXPECT_NE(other.err.find("this cursor is of another filter"), std::string::npos) << other.err;
 }
 
 TEST(NotFound, IsThree) {
@@ -126,6 +157,12 @@ TEST(Conflict, IsFour) {
   EXPECT_EQ(cli({"cancel", id}).status, 0);
   EXPECT_EQ(cli({"cancel", id}).status, 0) << "a second cancel changes nothing";
   EXPECT_EQ(cli({"wake", id}).status, 4);
+  const auto due = cli({"enqueue", "pay", "--input", "x"}).lines().at(0);
+  const auto woken = cli({"wake", due});
+  EXPECT_EQ(woken.status, 4);
+  EXPECT_EQ(woken.out, "");
+  EXPECT_NE(woken.err.find("it is available already"), std::string::npos) << woken.err;
+  EXPECT_NE(woken.err.find("holdfast why " + due), std::string::npos) << woken.err;
   const auto done = cli({"run", "pay", "--input", "x", "--json"}).json();
   EXPECT_EQ(cli({"cancel", done["id"]}).status, 4);
 }
@@ -228,6 +265,20 @@ TEST(Output, AReaderThatWentAwayEndsItQuietly) {
   const auto result = cli.run(call);
   EXPECT_EQ(result.status, 141);
   EXPECT_EQ(result.err, "");
+}
+
+TEST(Output, AReaderThatWentAwayEndsAFollowerOfASilentRun) {
+  const Folder cli;
+  cli.write_agent(false);
+  const auto id = cli({"enqueue", "pay", "--input", "x"}).lines().at(0);
+  for (const auto& words : {std::vector<std::string>{"events", id, "--follow", "--after", "1"},
+                            std::vector<std::string>{"events", id, "--follow"}}) {
+    Call call{words};
+    call.out_closed = true;
+    const auto result = cli.run(call);
+    EXPECT_EQ(result.status, 141);
+    EXPECT_EQ(result.err, "");
+  }
 }
 
 TEST(Output, AFullDiskIsAnError) {

@@ -126,6 +126,48 @@ TEST_P(Listing, RefusesACursorThatIsNone) {
   EXPECT_THROW(store->list(filter), RefusedError);
 }
 
+TEST_P(Listing, RefusesACursorOfAnotherFilter) {
+  for (int i = 0; i < 3; ++i) enqueue();
+  ListFilter filter;
+  filter.limit = 1;
+  filter.agent = "agent";
+  const auto cursor = store->list(filter).next;
+  ASSERT_TRUE(cursor);
+  filter.after = cursor;
+  filter.limit = 2;
+  EXPECT_EQ(store->list(filter).runs.size(), 2u) << "the limit is no part of it";
+  const auto expect_refused = [&](const ListFilter& other) {
+    try {
+      store->list(other);
+      ADD_FAILURE() << "not refused";
+    } catch (const RefusedError& error) {
+      EXPECT_EQ(error.refusal(), Refusal::usage);
+      EXPECT_NE(std::string(error.what()).find("this cursor is of another filter"),
+                std::string::npos)
+          << error.what();
+    }
+  };
+  auto other = filter;
+  other.agent.reset();
+  expect_refused(other);
+  other = filter;
+  other.status = "failed";
+  expect_refused(other);
+  other = filter;
+  other.reason = "not_retryable";
+  expect_refused(other);
+  other = filter;
+  other.queue = "agent";
+  other.agent.reset();
+  expect_refused(other);
+  other = filter;
+  other.labels = {{"a", "b"}};
+  expect_refused(other);
+  other = filter;
+  other.oldest_first = true;
+  expect_refused(other);
+}
+
 TEST_P(Listing, EventsOfAllRunsComeInTheOrderOfCommits) {
   const auto first = enqueue();
   env.advance(1ms);
@@ -288,6 +330,29 @@ TEST_P(Listing, CheckFindsNothingBad) {
   for (const Finding& finding : store->check()) {
     EXPECT_NE(finding.grade, Finding::Grade::bad) << finding.text;
   }
+}
+
+TEST_P(Listing, AuditFindsNothingInOrdinaryLives) {
+  NewRun wanted = a_run(env);
+  wanted.row.labels = {{"k", "v"}};
+  wanted.row.idempotency_key = "key";
+  enqueue(wanted);
+  const Claimed purged = claim_one();
+  complete(purged);
+  const Claimed waiting = claimed_run();
+  store->settle(waiting.lease, suspending(waiting.run, env, 1h));
+  const Claimed failed = claimed_run();
+  store->fence(failed.lease, a_fence("pay#1"));
+  store->settle(failed.lease, failing(get(failed.run.id), env));
+  const Claimed held = claimed_run();
+  for (int i = 0; i < 130; ++i) store->record(held.lease, a_step(std::to_string(i)));
+  store->renew(worker, std::span(&held.lease, 1));
+  enqueue();
+  PurgeRequest request;
+  request.ids = {purged.run.id};
+  request.older_than = 0s;
+  EXPECT_EQ(store->purge(request, 1).total, 1);
+  for (const Finding& finding : store->audit()) ADD_FAILURE() << finding.text;
 }
 
 }  // namespace

@@ -184,7 +184,10 @@ TEST_P(People, WakeMakesADelayedRunAvailable) {
   run.delay = 1h;
   enqueue(run);
   EXPECT_EQ(store->wake(run.row.id, by("op-1")).answer, Answer::applied);
-  EXPECT_EQ(store->wake(run.row.id, by("op-2")).answer, Answer::unchanged);
+  EXPECT_EQ(store->wake(run.row.id, by("op-1")).answer, Answer::applied) << "asked again";
+  const auto second = store->wake(run.row.id, by("op-2"));
+  EXPECT_EQ(second.answer, Answer::refused);
+  EXPECT_NE(second.why.find("available already"), std::string::npos) << second.why;
   EXPECT_EQ(claim().size(), 1u);
   EXPECT_EQ(kinds(*store, run.row.id), (Kinds{"queued", "woken", "claimed"}));
 }

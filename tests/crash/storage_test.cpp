@@ -55,14 +55,17 @@ int count_lines(const std::string& text, const std::string& word) {
   return count;
 }
 
+/// The tool that is held for as long as the disk is full.
+constexpr const char* kRenewed = "label";
+
 /// The disk fills up while `held` runs; nothing exits, nothing runs twice, and work goes on when
 /// there is room again.
-void expect_to_survive_a_full_disk(const std::string& held) {
-  Site site;
+void expect_to_survive_a_full_disk(const std::string& held, const Settings& settings = {}) {
+  Site site(settings);
   const SmallDisk disk(site.folder() / "disk", "4m");
   if (!disk.is_mounted()) GTEST_SKIP() << "a small file system cannot be mounted here (needs root)";
   site.move_store(site.folder() / "disk");
-  site.configure({});
+  site.configure(settings);
   if (!held.empty()) site.hold(held);
   const std::string run =
       site.enqueue("errand", held.empty() ? std::vector<std::string>{"--delay", "1s"}
@@ -74,7 +77,7 @@ void expect_to_survive_a_full_disk(const std::string& held) {
     ASSERT_TRUE(site.has_started(held));
   }
   disk.fill();
-  if (!held.empty()) site.let_go(held);
+  if (!held.empty() && held != kRenewed) site.let_go(held);
   const Result refused = site.cli({"enqueue", "plain", "--input", std::string(100000, 'x')});
   EXPECT_EQ(refused.code, 1) << refused.out << refused.err;
   EXPECT_FALSE(refused.err.empty());
@@ -84,6 +87,7 @@ void expect_to_survive_a_full_disk(const std::string& held) {
       << "it reports in a tight loop:\n"
       << site.log_of(worker);
   disk.clear();
+  if (held == kRenewed) site.let_go(held);
   ASSERT_TRUE(site.reaches(run, "completed", seconds(60))) << site.log_of(worker);
   EXPECT_EQ(site.times("lookup"), 1);
   EXPECT_EQ(site.times("pay"), 1);
@@ -95,6 +99,32 @@ void expect_to_survive_a_full_disk(const std::string& held) {
 TEST(FullDisk, BeforeTheClaim) { expect_to_survive_a_full_disk(""); }
 TEST(FullDisk, InsideARead) { expect_to_survive_a_full_disk("lookup"); }
 TEST(FullDisk, InsideANonIdempotentWrite) { expect_to_survive_a_full_disk("pay"); }
+TEST(FullDisk, AcrossManyRenewals) {
+  Settings settings;
+  settings.heartbeat = "200ms";
+  expect_to_survive_a_full_disk(kRenewed, settings);
+}
+
+TEST(FullDisk, AStopMeanwhileEndsTheWorkerAndStrandsNothing) {
+  Site site;
+  const SmallDisk disk(site.folder() / "disk", "4m");
+  if (!disk.is_mounted()) GTEST_SKIP() << "a small file system cannot be mounted here (needs root)";
+  site.move_store(site.folder() / "disk");
+  site.configure({});
+  site.hold("lookup");
+  const std::string run = site.enqueue("reader");
+  Process worker = site.worker({"--grace", "1s"});
+  ASSERT_TRUE(site.has_started("lookup"));
+  disk.fill();
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(seconds(30)), 0) << site.log_of(worker);
+  disk.clear();
+  site.let_go("lookup");
+  Process second = site.worker();
+  ASSERT_TRUE(site.reaches(run, "completed")) << "found by the presence that is gone";
+  second.kill();
+  site.expect_sound();
+}
 
 TEST(Storage, TheLogStaysSmallUnderManyReaders) {
   Site site;
@@ -291,7 +321,18 @@ TEST(Storage, ABackupOfALiveStoreIsWholeAndGoesOnElsewhere) {
   elsewhere.move_store(site.folder() / "restored");
   elsewhere.configure({});
   EXPECT_EQ(elsewhere.sql("PRAGMA integrity_check"), std::vector<std::string>{"ok"});
-  for (const auto& run : runs) EXPECT_NO_THROW(elsewhere.runtime().get(run.id));
+  std::set<std::string> known;
+  for (const auto& run : runs) {
+    EXPECT_NO_THROW(elsewhere.runtime().get(run.id));
+    for (const Event& event : elsewhere.events(run.id)) {
+      if (event.payload.contains("key")) {
+        known.insert(run.id + ":" + event.payload.at("key").get<std::string>());
+      }
+    }
+    const Json pending = elsewhere.show(run.id).at("pending");
+    if (!pending.is_null()) known.insert(pending.at("idempotency_key").get<std::string>());
+  }
+  EXPECT_FALSE(known.empty());
   Process second =
       elsewhere.app({"worker", "--slots", "8", "--lease", "1000", "--heartbeat", "300"});
   const auto in_the_copy = [&](const std::string& status) {
@@ -302,6 +343,10 @@ TEST(Storage, ABackupOfALiveStoreIsWholeAndGoesOnElsewhere) {
   })) << elsewhere.runtime().stats().dump(1);
   EXPECT_EQ(in_the_copy("completed") + in_the_copy("failed"),
             static_cast<std::int64_t>(runs.size()));
+  for (const LedgerLine& line : elsewhere.ledger()) {
+    EXPECT_FALSE(known.contains(line.key)) << line.key << " was begun before the copy was made";
+  }
+  EXPECT_GT(elsewhere.times("count"), 0);
   second.kill();
   elsewhere.expect_sound();
 }

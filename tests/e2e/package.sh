@@ -5,7 +5,7 @@
 set -eu
 
 source_dir=$(cd "$(dirname "$0")/../.." && pwd)
-build_dir=${1:-$source_dir/build}
+build_dir=${1:-$source_dir/out/test}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() {

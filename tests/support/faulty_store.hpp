@@ -4,6 +4,7 @@
 // caller waiting.
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -48,6 +49,11 @@ class FaultyStore final : public Store {
     }
     changed_.notify_all();
   }
+  /// The next call of the verb first does this, once. A reap that only looks is `look`.
+  void before(const std::string& verb, std::function<void()> hook) {
+    const std::lock_guard lock(mutex_);
+    hooks_[verb] = std::move(hook);
+  }
   int calls(const std::string& verb) const {
     const std::lock_guard lock(mutex_);
     const auto found = calls_.find(verb);
@@ -86,7 +92,7 @@ class FaultyStore final : public Store {
     return pass("acknowledge_cancel", [&] { return inner_.acknowledge_cancel(lease); });
   }
   ReapReport reap(int limit, bool dry_run, const Decider& decider) override {
-    return pass("reap", [&] { return inner_.reap(limit, dry_run, decider); });
+    return pass(dry_run ? "look" : "reap", [&] { return inner_.reap(limit, dry_run, decider); });
   }
   int expire_leases_of(const WorkerId& worker, StoreTime since) override {
     return pass("expire_leases_of", [&] { return inner_.expire_leases_of(worker, since); });
@@ -136,16 +142,23 @@ class FaultyStore final : public Store {
   std::vector<WorkerRow> workers() override {
     return pass("workers", [&] { return inner_.workers(); });
   }
-  PresenceBoard* presence() override { return has_presence ? inner_.presence() : nullptr; }
+  PresenceBoard* presence() override {
+    return other_presence != nullptr ? other_presence : has_presence ? inner_.presence() : nullptr;
+  }
   void wait_for_work(Duration max, const std::stop_token& stop) override {
     inner_.wait_for_work(max, stop);
   }
   StoreTime now() override { return inner_.now(); }
   WallTime wall_now() override { return inner_.wall_now(); }
   void backup(const std::string& file) override { inner_.backup(file); }
+  std::vector<Finding> audit() override {
+    return pass("audit", [&] { return inner_.audit(); });
+  }
   std::vector<Finding> check() override { return inner_.check(); }
 
-  bool has_presence = true;  ///< false: leases decide alone; set before workers start
+  // Set before workers start.
+  bool has_presence = true;                 ///< false: leases decide alone
+  PresenceBoard* other_presence = nullptr;  ///< in place of the store's own
 
  private:
   struct Plan {
@@ -156,9 +169,11 @@ class FaultyStore final : public Store {
   template <class Call>
   std::invoke_result_t<Call> pass(const std::string& verb, const Call& call) {
     std::optional<Fault> fault;
+    std::function<void()> hook;
     {
       std::unique_lock lock(mutex_);
       ++calls_[verb];
+      hook.swap(hooks_[verb]);
       changed_.wait(lock, [&] { return !held_.contains(verb); });
       Plan& plan = plans_[verb];
       if (down_) {
@@ -169,6 +184,7 @@ class FaultyStore final : public Store {
       }
       if (fault) ++faults_;
     }
+    if (hook) hook();
     if (fault == Fault::before) throw StoreError(verb + " failed on demand", false);
     if (fault == Fault::refused) throw StoreError(verb + " was refused on demand", true);
     auto result = call();
@@ -182,6 +198,7 @@ class FaultyStore final : public Store {
   std::condition_variable changed_;
   std::map<std::string, Plan> plans_;
   std::map<std::string, int> calls_;
+  std::map<std::string, std::function<void()>> hooks_;
   std::set<std::string> held_;
   bool down_ = false;
   int faults_ = 0;

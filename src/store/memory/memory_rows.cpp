@@ -6,6 +6,7 @@
 
 #include "base/guard.hpp"
 #include "base/text.hpp"
+#include "core/invariants.hpp"
 #include "core/run_codec.hpp"
 #include "store/listing.hpp"
 
@@ -310,6 +311,20 @@ StoreStats MemoryRows::stats() const {
     oldest = std::max(oldest, age);
   }
   return stats;
+}
+
+std::vector<Finding> MemoryRows::audit() const {
+  std::vector<Finding> findings;
+  const auto missing = [&](const RunId& id, const std::string& what) {
+    if (runs_.contains(id)) return;
+    findings.push_back({Finding::Grade::bad, kFoundInvariant,
+                        "run " + id + " is missing: " + what + " is still there"});
+  };
+  for (const auto& [position, event] : log_) {
+    missing(event.run, "its event " + std::to_string(event.sequence));
+  }
+  for (const auto& [key, id] : keys_) missing(id, "its idempotency key " + key);
+  return findings;
 }
 
 }  // namespace holdfast

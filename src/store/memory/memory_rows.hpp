@@ -44,6 +44,8 @@ class MemoryRows : public Rows {
   std::vector<Event> events(const RunId&, std::int64_t after, int limit) const;
   std::vector<Event> all_events(std::int64_t& cursor, int limit) const;
   StoreStats stats() const;
+  /// Events and idempotency keys whose run is missing.
+  std::vector<Finding> audit() const;
   /// Is its process proven gone?
   void show_abandoned(Run&) const;
 

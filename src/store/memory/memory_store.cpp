@@ -1,5 +1,6 @@
 #include "store/memory/memory_store.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -18,17 +19,16 @@ class MemoryStore : public VerbStore {
  private:
   template <class Question>
   auto read(const Question& question) {
-    const Now now{env_.wall_now(), env_.store_now()};
     const std::lock_guard lock(mutex_);
-    rows_.begin(now, true);
+    rows_.begin({env_.wall_now(), env_.store_now()}, true);
     return question(rows_);
   }
 
  protected:
   void transact(const Work& work, const Foresight&) override {
-    const Now now{env_.wall_now(), env_.store_now()};
     std::unique_lock lock(mutex_);
-    rows_.begin(now);
+    // Under the lock: a later transaction never sees an earlier time.
+    rows_.begin({env_.wall_now(), env_.store_now()});
     work(rows_);
     const bool is_claimable = rows_.is_claimable_since_begin();
     lock.unlock();
@@ -107,6 +107,10 @@ class MemoryStore : public VerbStore {
   std::vector<Finding> check() override {
     return {{Finding::Grade::warning, "store",
              "memory: keeps nothing when the process ends; use sqlite:PATH for runs to keep"}};
+  }
+
+  std::vector<Finding> audit() override {
+    return read([](MemoryRows& rows) { return rows.audit(); });
   }
 
  private:

@@ -124,17 +124,14 @@ void PgRows::begin(Connection& db, const std::vector<const Foresight*>& foresigh
   reset();
   db_ = &db;
   is_dry_ = false;
-  if (clock_) now_ = clock_();
   db.send(kBegin);
   if (!db.target().has_sessions()) db.send(kLocalSettings);
   send_foreseen(foresights);
   // Behind the locks: the wait for them is not taken from anybody's lease.
   db.send(kClock);
   const auto results = db.flush();
-  if (!clock_) {
-    const Duration now(results.back().number(0, 0));
-    now_ = {WallTime(now), StoreTime(now)};
-  }
+  const Duration now(results.back().number(0, 0));
+  now_ = clock_ ? clock_() : Now{WallTime(now), StoreTime(now)};
   read_foreseen(results, db.target().has_sessions() ? 1 : 2, foresights);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/guard.hpp"
 #include "base/text.hpp"
+#include "store/postgres/pg_audit.hpp"
 #include "store/postgres/pg_migrations.hpp"
 #include "store/postgres/pg_presence.hpp"
 #include "store/postgres/pg_reader.hpp"
@@ -194,6 +195,9 @@ class PostgresStore : public VerbStore {
   }
 
   std::vector<Finding> check() override;
+  std::vector<Finding> audit() override {
+    return readers_.ask([](PgRows&, Connection& db) { return audit_pg_rows(db); });
+  }
 
  private:
   Now clocks() {

@@ -6,6 +6,10 @@
 //
 // `lease_key` is what the index of leases is ordered by: never above `lease_until`, so that a
 // renewal touches no index; the reaper draws it level when it comes to it.
+//
+// The events of a run are a chain, from `last_position` backwards over `previous`: a step appends
+// at the end of one table, where an index by run would dirty a page for each run of a commit. Every
+// 64th event stands in an index, so that reading from the middle need not start at the end.
 
 #include "store/sqlite/migrations.hpp"
 
@@ -55,7 +59,8 @@ CREATE TABLE runs (
   fence TEXT,
   waiting TEXT,
   wait_deadline INTEGER,
-  last_sequence INTEGER NOT NULL
+  last_sequence INTEGER NOT NULL,
+  last_position INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX runs_by_id ON runs (id);
 CREATE INDEX runs_queued ON runs (agent, queue, priority DESC, available_at, id)
@@ -89,9 +94,10 @@ CREATE TABLE events (
   kind TEXT NOT NULL,
   at INTEGER NOT NULL,
   claim INTEGER NOT NULL,
+  previous INTEGER NOT NULL,
   payload TEXT NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX events_by_run ON events (run, sequence);
+CREATE UNIQUE INDEX events_by_run ON events (run, sequence) WHERE sequence % 64 = 0;
 CREATE TABLE counts (
   status TEXT NOT NULL,
   reason TEXT NOT NULL,

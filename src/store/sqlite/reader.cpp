@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "store/listing.hpp"
+#include "store/sqlite/event_chain.hpp"
 #include "store/sqlite/statements.hpp"
 
 namespace holdfast::sqlite {
@@ -131,8 +132,30 @@ RunPage list_runs(SqliteRows& rows, Connection& db, const ListFilter& filter) {
 
 std::vector<Event> read_events(Connection& db, const RunId& id, std::int64_t after, int limit) {
   std::vector<Event> events;
-  auto cursor = db.query(kEvents, id, after, as_limit(limit));
-  while (cursor.next()) events.push_back(SqliteRows::read_event(cursor, id));
+  std::int64_t position = 0;
+  std::int64_t newest = 0;
+  std::int64_t row = 0;
+  {
+    auto chain = db.query(kFindChain, id);
+    if (!chain.next()) return events;
+    row = chain.number(0);
+    position = chain.number(1);
+    newest = chain.number(2);
+  }
+  after = std::max<std::int64_t>(after, 0);
+  const std::int64_t left = newest - after;
+  const std::int64_t last = left > as_limit(limit) ? after + as_limit(limit) : newest;
+  if (last < newest) {
+    auto anchor = db.query(kChainFrom, row, last);
+    if (anchor.next()) position = anchor.number(0);
+  }
+  walk_back(db, position, [&](const ChainedEvent& event) {
+    const std::int64_t sequence = event.at.number(0);
+    if (sequence <= after) return false;
+    if (sequence <= last) events.push_back(SqliteRows::read_event(event.at, id));
+    return true;
+  });
+  std::ranges::reverse(events);
   return events;
 }
 

@@ -91,7 +91,7 @@ std::vector<RunId> SqliteRows::leased_by(const WorkerId& worker) {
 /// A row whose key is level with its lease stands behind no row that expired before it: all others
 /// have keys at or above, and leases at or above their keys.
 std::vector<RunId> SqliteRows::stale(int limit) {
-  if (is_dry_) return ids(db_, kStaleByKey, now_.store, limit);
+  if (is_dry_) return ids(db_, kStale, now_.store, limit);
   std::vector<RunId> found;
   for (int levelled = 0;;) {
     found.clear();
@@ -108,6 +108,7 @@ std::vector<RunId> SqliteRows::stale(int limit) {
     }
     if (behind.empty() || levelled >= kLevelledAtOnce) return found;
     for (const auto& [row, lease_until] : behind) db_.run(kSetLeaseKey, row, lease_until);
+    kept_.clear();
     levelled += static_cast<int>(behind.size());
   }
 }

@@ -1,15 +1,18 @@
 #include "store/sqlite/sqlite_rows.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.hpp"
 #include "core/run_codec.hpp"
+#include "store/sqlite/event_chain.hpp"
 #include "store/sqlite/statements.hpp"
 
 namespace holdfast::sqlite {
 namespace {
 
 constexpr char kPurgedUpTo[] = "last_position";
+constexpr std::size_t kKeptRows = 1024;
 
 template <class T>
 std::optional<std::string> as_text(const std::optional<T>& value) {
@@ -38,6 +41,29 @@ Json parse_stored(std::string_view text) { return Json::parse(text, nullptr, fal
 
 std::optional<WallTime> wait_deadline(const Run& run) {
   return run.waiting_for ? run.waiting_for->deadline : std::nullopt;
+}
+
+/// What stands in `run_data` and `labels`; may be long.
+struct ColdParts {
+  Json input;
+  std::optional<Json> answer;
+  Json definition;
+  Labels labels;
+  std::optional<std::string> idempotency_key;
+};
+
+ColdParts take_cold(Run& run) {
+  return {std::exchange(run.input, Json()), std::exchange(run.answer, std::nullopt),
+          std::exchange(run.definition, Json()), std::exchange(run.labels, {}),
+          std::exchange(run.idempotency_key, std::nullopt)};
+}
+
+void give_cold(Run& run, ColdParts cold) {
+  run.input = std::move(cold.input);
+  run.answer = std::move(cold.answer);
+  run.definition = std::move(cold.definition);
+  run.labels = std::move(cold.labels);
+  run.idempotency_key = std::move(cold.idempotency_key);
 }
 
 /// Only what a step changes differs: the lease (not brought forward), what it used, its fence.
@@ -75,11 +101,30 @@ void SqliteRows::flush() {
   counts_.clear();
 }
 
-void SqliteRows::forget() { policies_.clear(); }
+void SqliteRows::forget() {
+  policies_.clear();
+  kept_.clear();
+}
+
+void SqliteRows::keep_rows(std::int64_t data_version) {
+  if (data_version != data_version_) kept_.clear();
+  data_version_ = data_version;
+}
+
+/// Running rows are the ones that are asked for again and again.
+void SqliteRows::keep(const StoredRun& stored) {
+  if (data_version_ == 0 || !stored.run.status.is(Status::running)) return;
+  if (kept_.size() >= kKeptRows) kept_.clear();
+  kept_.insert_or_assign(stored.run.id, stored);
+}
 
 std::optional<StoredRun> SqliteRows::load(const RunId& id, Parts parts) {
   std::optional<StoredRun> stored;
-  {
+  if (auto kept = kept_.extract(id)) {
+    stored = std::move(kept.mapped());
+    Run& run = stored->run;
+    if (run.lease_until) run.lease_expires_at = now_.wall + (*run.lease_until - now_.store);
+  } else {
     auto cursor = db_.query(kLoad, id);
     if (!cursor.next()) return std::nullopt;
     stored = read_run(cursor);
@@ -138,7 +183,8 @@ StoredRun SqliteRows::read_run(const Cursor& at) {
   ++i;
   if (!at.is_null(i)) run.waiting_for = decode_wait(parse_stored(at.view(i)));
   ++i;
-  run.last_sequence = at.number(i);
+  run.last_sequence = at.number(i++);
+  stored.last_position = at.number(i);
   return stored;
 }
 
@@ -173,7 +219,8 @@ StoredRun SqliteRows::insert(const NewRun& wanted, Change& change) {
   StoredRun stored;
   stored.run = std::move(change.row);
   const Run& run = stored.run;
-  stored.run.last_sequence = static_cast<std::int64_t>(change.events.size());
+  const auto events = static_cast<std::int64_t>(change.events.size());
+  stored.run.last_sequence = events;
   if (run.lease_until) stored.lease_key = run.lease_until->time_since_epoch().count();
   db_.run(kInsert, run.id, run.agent, run.queue, run.status.text(), word_text(run.reason),
           run.origin.text(), run.priority, run.created_at, run.available_at, run.started_at,
@@ -182,7 +229,8 @@ StoredRun SqliteRows::insert(const NewRun& wanted, Change& change) {
           run.max_requeues, run.reclaim_count, run.redrive_count, run.iterations,
           run.usage.prompt_tokens, run.usage.completion_tokens, run.usage.total_tokens,
           run.usage.cost_usd, policy_id(run), as_text(run.error), as_text(run.pending),
-          as_text(run.waiting_for), wait_deadline(run), run.last_sequence);
+          as_text(run.waiting_for), wait_deadline(run), run.last_sequence,
+          newest_position() + events);
   stored.row = db_.last_row();
   db_.run(kInsertData, stored.row, dump_json(run.input), as_text(run.definition),
           run.idempotency_key, wanted.content_digest);
@@ -195,34 +243,34 @@ StoredRun SqliteRows::insert(const NewRun& wanted, Change& change) {
 }
 
 void SqliteRows::save(StoredRun& stored, Change& change) {
-  Run row = std::move(change.row);
-  row.input = std::move(stored.run.input);
-  if (!change.answer_changed) row.answer = std::move(stored.run.answer);
-  if (!change.definition_changed) row.definition = std::move(stored.run.definition);
-  row.labels = std::move(stored.run.labels);
-  row.idempotency_key = std::move(stored.run.idempotency_key);
-  row.last_sequence = stored.run.last_sequence;
+  StoredRun after{std::move(change.row), stored.row, stored.last_position, stored.lease_key};
+  after.run.last_sequence = stored.run.last_sequence;
+  ColdParts cold = take_cold(stored.run);
+  ColdParts wanted = take_cold(after.run);
+  if (change.answer_changed) cold.answer = std::move(wanted.answer);
+  if (change.definition_changed) cold.definition = std::move(wanted.definition);
   if (!is_dry_) {
-    StoredRun after{std::move(row), stored.row, stored.lease_key};
     append(after, change.events);
-    row = std::move(after.run);
-    update(stored, row);
-    if (change.answer_changed) db_.run(kUpdateAnswer, stored.row, answer_text(row.answer));
-    if (change.definition_changed) db_.run(kUpdateDefinition, stored.row, as_text(row.definition));
-    if (stored.run.status != row.status || stored.run.reason != row.reason) {
+    update(stored, after);
+    if (change.answer_changed) db_.run(kUpdateAnswer, stored.row, answer_text(cold.answer));
+    if (change.definition_changed) db_.run(kUpdateDefinition, stored.row, as_text(cold.definition));
+    if (stored.run.status != after.run.status || stored.run.reason != after.run.reason) {
       count(stored.run, -1);
-      count(row, 1);
+      count(after.run, 1);
     }
-    if (row.status.is(Status::queued)) has_queued_ = true;
+    if (after.run.status.is(Status::queued)) has_queued_ = true;
+    keep(after);
   }
-  stored.run = std::move(row);
+  give_cold(after.run, std::move(cold));
+  stored = std::move(after);
 }
 
-void SqliteRows::update(StoredRun& stored, const Run& row) {
-  if (is_step_only(stored, row)) {
+void SqliteRows::update(const StoredRun& before, StoredRun& stored) {
+  const Run& row = stored.run;
+  if (is_step_only(before, row)) {
     db_.run(kUpdateStep, stored.row, row.lease_until, row.iterations, row.usage.prompt_tokens,
             row.usage.completion_tokens, row.usage.total_tokens, row.usage.cost_usd,
-            as_text(row.pending), row.last_sequence);
+            as_text(row.pending), row.last_sequence, stored.last_position);
     return;
   }
   stored.lease_key.reset();
@@ -233,27 +281,27 @@ void SqliteRows::update(StoredRun& stored, const Run& row) {
           row.requeue_count, row.max_requeues, row.reclaim_count, row.redrive_count, row.iterations,
           row.usage.prompt_tokens, row.usage.completion_tokens, row.usage.total_tokens,
           row.usage.cost_usd, policy_id(row), as_text(row.error), as_text(row.pending),
-          as_text(row.waiting_for), wait_deadline(row), row.last_sequence);
+          as_text(row.waiting_for), wait_deadline(row), row.last_sequence, stored.last_position);
 }
 
 void SqliteRows::append(StoredRun& stored, std::vector<NewEvent>& events) {
-  if (events.empty()) return;
-  if (last_position_ == 0) last_position_ = newest_position();
   for (const NewEvent& event : events) {
-    db_.run(kInsertEvent, ++last_position_, stored.row, ++stored.run.last_sequence,
-            to_word(event.kind), now_.wall, event.claim, dump_json(event.payload));
+    const std::int64_t position = newest_position() + 1;
+    db_.run(kInsertEvent, position, stored.row, ++stored.run.last_sequence, to_word(event.kind),
+            now_.wall, event.claim, stored.last_position, dump_json(event.payload));
+    stored.last_position = last_position_ = position;
   }
 }
 
 /// Positions never go back, also where the newest events were purged: a cursor of `all_events`
 /// stands behind what it has seen.
 std::int64_t SqliteRows::newest_position() {
-  std::int64_t newest = 0;
-  if (auto cursor = db_.query(kLastPosition); cursor.next()) newest = cursor.number(0);
+  if (last_position_ != 0) return last_position_;
+  if (auto cursor = db_.query(kLastPosition); cursor.next()) last_position_ = cursor.number(0);
   if (auto cursor = db_.query(kGetMeta, kPurgedUpTo); cursor.next()) {
-    newest = std::max<std::int64_t>(newest, std::stoll(cursor.text(0)));
+    last_position_ = std::max<std::int64_t>(last_position_, std::stoll(cursor.text(0)));
   }
-  return newest;
+  return last_position_;
 }
 
 void SqliteRows::count(const Run& run, std::int64_t by) {
@@ -261,9 +309,14 @@ void SqliteRows::count(const Run& run, std::int64_t by) {
 }
 
 void SqliteRows::erase(const StoredRun& stored) {
-  if (last_position_ == 0) last_position_ = newest_position();
-  db_.run(kSetMeta, kPurgedUpTo, std::to_string(last_position_));
-  db_.run(kEraseEvents, stored.row);
+  kept_.erase(stored.run.id);
+  db_.run(kSetMeta, kPurgedUpTo, std::to_string(newest_position()));
+  std::vector<std::int64_t> positions;
+  walk_back(db_, stored.last_position, [&](const ChainedEvent& event) {
+    positions.push_back(event.position);
+    return true;
+  });
+  for (const std::int64_t position : positions) db_.run(kEraseEvent, position);
   db_.run(kEraseLabels, stored.row);
   db_.run(kEraseData, stored.row);
   db_.run(kEraseRun, stored.row);
@@ -272,10 +325,11 @@ void SqliteRows::erase(const StoredRun& stored) {
 
 std::vector<Event> SqliteRows::journal(const StoredRun& stored, std::int64_t from_claim) {
   std::vector<Event> events;
-  auto cursor = db_.query(kJournalBackwards, stored.row);
-  while (cursor.next() && cursor.number(3) >= from_claim) {
-    events.push_back(read_event(cursor, stored.run.id));
-  }
+  walk_back(db_, stored.last_position, [&](const ChainedEvent& event) {
+    if (event.at.number(3) < from_claim) return false;
+    events.push_back(read_event(event.at, stored.run.id));
+    return true;
+  });
   std::ranges::reverse(events);
   return events;
 }
@@ -286,7 +340,19 @@ Event SqliteRows::read_event(const Cursor& at, RunId run) {
 }
 
 bool SqliteRows::has_operation(const StoredRun& stored, const std::string& operation) {
-  return db_.query(kHasOperation, stored.row, operation).next();
+  bool is_there = false;
+  walk_back(db_, stored.last_position, [&](const ChainedEvent& event) {
+    const std::string_view kind = event.at.view(1);
+    const bool is_step = kind == to_word(EventKind::model) || kind == to_word(EventKind::tool) ||
+                         kind == to_word(EventKind::step);
+    // Most payloads need not be parsed to know that it is not in them.
+    if (!is_step && event.at.view(4).find(operation) != std::string_view::npos) {
+      const Json payload = parse_stored(event.at.view(4));
+      is_there = payload.is_object() && payload.value("operation", Json()) == operation;
+    }
+    return !is_there;
+  });
+  return is_there;
 }
 
 WallTime SqliteRows::last_event_at(const StoredRun& stored) {

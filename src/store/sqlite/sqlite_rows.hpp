@@ -21,6 +21,9 @@ class SqliteRows : public Rows {
 
   /// Begins the next transaction. `is_dry`: what is saved is forgotten, nothing is written.
   void begin(const Now& now, bool is_dry);
+  /// For the connection that writes: rows it has saved need not be read again, while `data_version`
+  /// says that no other connection has written.
+  void keep_rows(std::int64_t data_version);
   /// Before a commit: what was gathered over the transaction.
   void flush();
   /// After a rollback: forgets what may not be true any more.
@@ -59,9 +62,12 @@ class SqliteRows : public Rows {
  private:
   using CountKey = std::pair<std::string, std::string>;
 
+  void keep(const StoredRun&);
+
+  /// The last position that was given away.
   std::int64_t newest_position();
   void append(StoredRun&, std::vector<NewEvent>&);
-  void update(StoredRun& stored, const Run& row);
+  void update(const StoredRun& before, StoredRun& stored);
   void count(const Run&, std::int64_t by);
   std::optional<std::int64_t> policy_id(const Run&);
   const Policy& get_policy(std::int64_t id);
@@ -79,6 +85,8 @@ class SqliteRows : public Rows {
   bool has_queued_ = false;
   std::int64_t last_position_ = 0;  ///< 0: not asked yet in this transaction
   std::map<CountKey, std::int64_t> counts_;
+  std::int64_t data_version_ = 0;              ///< 0: rows are not kept
+  std::unordered_map<RunId, StoredRun> kept_;  ///< without their cold parts
   std::unordered_map<std::int64_t, Policy> policies_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/guard.hpp"
 #include "base/text.hpp"
+#include "store/sqlite/audit.hpp"
 #include "store/sqlite/migrations.hpp"
 #include "store/sqlite/open_checks.hpp"
 #include "store/sqlite/reader.hpp"
@@ -203,6 +204,9 @@ class SqliteStore : public VerbStore {
 
   void backup(const std::string& file) override;
   std::vector<Finding> check() override;
+  std::vector<Finding> audit() override {
+    return read([](SqliteRows&, Connection& db) { return audit_rows(db); });
+  }
 
  private:
   const std::string path_;

@@ -9,7 +9,7 @@ namespace holdfast::sqlite {
   "started_at, finished_at, claimed_by, claim, lease_until, lease_key, lease_lost_by_presence, " \
   "failing_since, requeue_count, max_requeues, reclaim_count, redrive_count, iterations, "       \
   "prompt_tokens, completion_tokens, total_tokens, cost_usd, policy, error, fence, waiting, "    \
-  "last_sequence"
+  "last_sequence, last_position"
 
 // Rows
 inline constexpr char kLoad[] = "SELECT " HOLDFAST_RUN_COLUMNS " FROM runs WHERE id = ?1";
@@ -25,9 +25,9 @@ inline constexpr char kInsert[] =
     "available_at, started_at, finished_at, claimed_by, claim, lease_until, lease_key, "
     "lease_lost_by_presence, failing_since, requeue_count, max_requeues, reclaim_count, "
     "redrive_count, iterations, prompt_tokens, completion_tokens, total_tokens, cost_usd, policy, "
-    "error, fence, waiting, wait_deadline, last_sequence) VALUES "
+    "error, fence, waiting, wait_deadline, last_sequence, last_position) VALUES "
     "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18, ?19, "
-    "?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)";
+    "?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)";
 inline constexpr char kInsertData[] =
     "INSERT INTO run_data (run, input, definition, idempotency_key, content_digest) "
     "VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -35,21 +35,22 @@ inline constexpr char kInsertLabel[] = "INSERT INTO labels (run, key, value) VAL
 /// What a step changes: no index is touched.
 inline constexpr char kUpdateStep[] =
     "UPDATE runs SET lease_until = ?2, iterations = ?3, prompt_tokens = ?4, "
-    "completion_tokens = ?5, total_tokens = ?6, cost_usd = ?7, fence = ?8, last_sequence = ?9 "
-    "WHERE row = ?1";
+    "completion_tokens = ?5, total_tokens = ?6, cost_usd = ?7, fence = ?8, last_sequence = ?9, "
+    "last_position = ?10 WHERE row = ?1";
 inline constexpr char kUpdate[] =
     "UPDATE runs SET status = ?2, reason = ?3, origin = ?4, available_at = ?5, started_at = ?6, "
     "finished_at = ?7, claimed_by = ?8, claim = ?9, lease_until = ?10, lease_key = ?11, "
     "lease_lost_by_presence = ?12, failing_since = ?13, requeue_count = ?14, max_requeues = ?15, "
     "reclaim_count = ?16, redrive_count = ?17, iterations = ?18, prompt_tokens = ?19, "
     "completion_tokens = ?20, total_tokens = ?21, cost_usd = ?22, policy = ?23, error = ?24, "
-    "fence = ?25, waiting = ?26, wait_deadline = ?27, last_sequence = ?28 WHERE row = ?1";
+    "fence = ?25, waiting = ?26, wait_deadline = ?27, last_sequence = ?28, last_position = ?29 "
+    "WHERE row = ?1";
 inline constexpr char kUpdateAnswer[] = "UPDATE run_data SET answer = ?2 WHERE run = ?1";
 inline constexpr char kUpdateDefinition[] = "UPDATE run_data SET definition = ?2 WHERE run = ?1";
 inline constexpr char kEraseRun[] = "DELETE FROM runs WHERE row = ?1";
 inline constexpr char kEraseData[] = "DELETE FROM run_data WHERE run = ?1";
 inline constexpr char kEraseLabels[] = "DELETE FROM labels WHERE run = ?1";
-inline constexpr char kEraseEvents[] = "DELETE FROM events WHERE run = ?1";
+inline constexpr char kEraseEvent[] = "DELETE FROM events WHERE position = ?1";
 
 // Policies
 inline constexpr char kLoadPolicy[] = "SELECT json FROM policies WHERE id = ?1";
@@ -58,22 +59,21 @@ inline constexpr char kInsertPolicy[] = "INSERT INTO policies (json) VALUES (?1)
 
 // Events
 inline constexpr char kInsertEvent[] =
-    "INSERT INTO events (position, run, sequence, kind, at, claim, payload) "
-    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    "INSERT INTO events (position, run, sequence, kind, at, claim, previous, payload) "
+    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 inline constexpr char kLastPosition[] = "SELECT max(position) FROM events";
-inline constexpr char kJournalBackwards[] =
-    "SELECT sequence, kind, at, claim, payload FROM events WHERE run = ?1 ORDER BY sequence DESC";
-inline constexpr char kEvents[] =
-    "SELECT e.sequence, e.kind, e.at, e.claim, e.payload FROM runs r JOIN events e "
-    "ON e.run = r.row WHERE r.id = ?1 AND e.sequence > ?2 ORDER BY e.sequence LIMIT ?3";
+inline constexpr char kEventAt[] =
+    "SELECT sequence, kind, at, claim, payload, previous FROM events WHERE position = ?1";
+inline constexpr char kFindChain[] =
+    "SELECT row, last_position, last_sequence FROM runs WHERE id = ?1";
+inline constexpr char kChainFrom[] =
+    "SELECT position FROM events INDEXED BY events_by_run WHERE run = ?1 AND sequence >= ?2 "
+    "AND sequence % 64 = 0 ORDER BY sequence LIMIT 1";
 inline constexpr char kAllEvents[] =
     "SELECT e.sequence, e.kind, e.at, e.claim, e.payload, e.position, r.id FROM events e "
     "JOIN runs r ON r.row = e.run WHERE e.position > ?1 ORDER BY e.position LIMIT ?2";
-inline constexpr char kHasOperation[] =
-    "SELECT 1 FROM events WHERE run = ?1 AND kind NOT IN ('model', 'tool', 'step') "
-    "AND json_extract(payload, '$.operation') = ?2 LIMIT 1";
 inline constexpr char kLastEventAt[] =
-    "SELECT at FROM events WHERE run = ?1 ORDER BY sequence DESC LIMIT 1";
+    "SELECT e.at FROM runs r JOIN events e ON e.position = r.last_position WHERE r.row = ?1";
 
 // The queue: seeks over groups of one agent, queue and priority
 inline constexpr char kFirstQueue[] =
@@ -105,9 +105,9 @@ inline constexpr char kLeasesByKey[] =
     "SELECT row, id, lease_until, lease_key FROM runs INDEXED BY runs_leased "
     "WHERE lease_key <= ?1 AND status = 'running' ORDER BY lease_key, row LIMIT ?2";
 inline constexpr char kSetLeaseKey[] = "UPDATE runs SET lease_key = ?2 WHERE row = ?1";
-inline constexpr char kStaleByKey[] =
+inline constexpr char kStale[] =
     "SELECT id FROM runs INDEXED BY runs_leased WHERE lease_key <= ?1 AND lease_until <= ?1 "
-    "AND status = 'running' ORDER BY lease_key, row LIMIT ?2";
+    "AND status = 'running' ORDER BY lease_until, row LIMIT ?2";
 inline constexpr char kOverdueWaits[] =
     "SELECT id FROM runs INDEXED BY runs_waiting WHERE waiting IS NOT NULL "
     "AND wait_deadline <= ?1 AND status IN ('waiting_for_approval', 'waiting_for_input') "

@@ -157,6 +157,8 @@ void Writer::commit_alone(Waiter& waiter) {
 void Writer::begin() {
   db_.run("BEGIN IMMEDIATE");
   rows_.begin({env_.wall_now(), env_.store_now()}, false);
+  auto version = db_.query("PRAGMA data_version");
+  rows_.keep_rows(version.next() ? version.number(0) : 0);
 }
 
 void Writer::commit() {

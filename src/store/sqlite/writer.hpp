@@ -1,10 +1,11 @@
 #pragma once
 
+#include <semaphore.h>
+
 #include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <semaphore>
 #include <string>
 
 #include "env/env.hpp"
@@ -37,11 +38,27 @@ class Writer {
   void check_file() const;
 
  private:
+  /// Sleeps at once: std::binary_semaphore yields a while first, and with 64 waiting threads that
+  /// is a fifth of the machine.
+  class WakeUp {
+   public:
+    WakeUp() { sem_init(&semaphore_, 0, 0); }
+    WakeUp(const WakeUp&) = delete;
+    ~WakeUp() { sem_destroy(&semaphore_); }
+    void acquire() {
+      while (sem_wait(&semaphore_) != 0) {
+      }
+    }
+    void release() { sem_post(&semaphore_); }
+
+   private:
+    sem_t semaphore_{};
+  };
   struct Waiter {
     const Work* work = nullptr;
     std::exception_ptr error;
     bool leads = false;
-    std::binary_semaphore awake{0};
+    WakeUp awake;
   };
   class Locked;
 

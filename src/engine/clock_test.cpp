@@ -1,0 +1,185 @@
+// Runs in flight while clocks are set and the machine sleeps, and judges that stood still.
+
+#include <utility>
+
+#include "engine/engine_test_support.hpp"
+#include "support/shifted_env.hpp"
+
+namespace holdfast::engine_test {
+namespace {
+
+using std::chrono::minutes;
+
+/// The environment comes before everything that uses it.
+struct MovedClocks {
+  holdfast::testing::ShiftedEnv clocks_;
+};
+
+class ClockTest : private MovedClocks, public EngineTest {
+ protected:
+  ClockTest() : EngineTest(clocks_) {}
+
+  holdfast::testing::ShiftedEnv& clocks() { return clocks_; }
+
+  /// A worker with a store of its own that judges nobody.
+  std::unique_ptr<WorkerHandle> hold_on(Store& store) {
+    WorkerSettings settings;
+    settings.concurrency = 1;
+    settings.with_reaper = false;
+    return start_worker(env_, store, handlers_, options_, settings);
+  }
+  /// A task with one write that waits at the gate.
+  void handle_payment(Gate& gate) {
+    handle("pay", [&](RunContext& run) {
+      return run.step("pay", payment(), [&](const StepContext&) {
+        gate.pass();
+        ++payments_;
+        return StepResult{Json("paid"), std::nullopt};
+      });
+    });
+  }
+  void expect_paid_once(const RunId& id) {
+    ASSERT_TRUE(eventually([&] { return is(id, Status::completed); })) << error_of(id);
+    EXPECT_EQ(payments_, 1);
+    EXPECT_EQ(count(id, EventKind::claimed), 1);
+    EXPECT_EQ(count(id, EventKind::reaped), 0);
+    EXPECT_EQ(get(id).requeue_count, 0);
+  }
+  /// Leases that outlast any delay of a busy machine, and judges who doubt themselves for as long.
+  void judge_slowly() {
+    options_.heartbeat = seconds(20);
+    options_.reaper_interval = milliseconds(20);
+  }
+
+  std::atomic<int> payments_ = 0;
+};
+
+TEST_F(ClockTest, AWallClockThatIsSetTouchesNoRunInFlight) {
+  options_.heartbeat = milliseconds(20);
+  options_.reaper_interval = milliseconds(10);
+  std::atomic<int> calls = 0;
+  Gate gate;
+  handle("task", [&](RunContext& run) {
+    return run.step("long", {}, [&](const StepContext& context) -> StepResult {
+      ++calls;
+      if (!gate.pass(context.stop)) throw std::runtime_error("interrupted");
+      return {Json("done"), std::nullopt};
+    });
+  });
+  const RunId id = enqueue("task", hasty_policy(seconds(60)));
+  const auto first = work();
+  const auto second = work();
+  const OpenedAtEnd opened(gate);
+  ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
+  for (const Duration jump : {Duration(hours(24)), Duration(-hours(48)), Duration(hours(9000))}) {
+    clocks().jump_wall(jump);
+    const int renewals = store_.calls("renew");
+    const int looks = store_.calls("look");
+    ASSERT_TRUE(eventually([&] {
+      return store_.calls("renew") >= renewals + 3 && store_.calls("look") >= looks + 4;
+    }));
+    const Duration left = *get(id).lease_until - env_.store_now();
+    EXPECT_GT(left, Duration(0));
+    EXPECT_LE(left, seconds(60));
+  }
+  gate.open();
+  ASSERT_TRUE(eventually([&] { return is(id, Status::completed); }));
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(count(id, EventKind::claimed), 1);
+  EXPECT_EQ(count(id, EventKind::reaped), 0);
+}
+
+TEST_F(ClockTest, AWallClockThatIsSetBackDoesNotKeepALeaseThatIsOver) {
+  options_.reaper_interval = milliseconds(10);
+  handle("task", [](RunContext&) { return Json("taken over"); });
+  const RunId id = enqueue("task", hasty_policy(milliseconds(200)));
+  claim_as("dead", id);
+  clocks().jump_wall(-hours(24));
+  const auto judge = work();
+  ASSERT_TRUE(eventually([&] { return count(id, EventKind::reaped) == 1; }));
+  EXPECT_TRUE(eventually([&] { return is(id, Status::completed); }));
+}
+
+TEST_F(ClockTest, ASleepThatIsOverIsNotSleptAgainWhenTheWallClockIsSetBack) {
+  handle("nap", [&](RunContext& run) {
+    if (run.run().claim == 2) clocks().jump_wall(-hours(3));
+    run.sleep("nap", hours(1));
+    return Json("rested");
+  });
+  const RunId id = enqueue("nap");
+  const auto worker = work();
+  ASSERT_TRUE(eventually([&] { return count(id, EventKind::slept) == 1; }));
+  clocks().jump_wall(hours(2));
+  EXPECT_TRUE(eventually([&] { return is(id, Status::completed); }, seconds(20)));
+  EXPECT_EQ(count(id, EventKind::slept), 1);
+}
+
+TEST_F(ClockTest, AMachineThatSleptChargesNobody) {
+  judge_slowly();
+  Gate gate;
+  handle_payment(gate);
+  const RunId id = enqueue("pay", hasty_policy(seconds(60)));
+  FaultyStore own(*memory_);
+  const auto holder = hold_on(own);
+  const OpenedAtEnd opened(gate);
+  ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
+  const auto judge = work();
+  ASSERT_TRUE(eventually([&] { return store_.calls("look") >= 2; }));
+  clocks().suspend(minutes(10));
+  // Time for many sweeps, while the holder has not come to renew yet.
+  env_.sleep_for(milliseconds(400), {});
+  EXPECT_LE(*get(id).lease_until, env_.store_now());
+  EXPECT_EQ(count(id, EventKind::reaped), 0);
+  gate.open();
+  expect_paid_once(id);
+}
+
+/// Somebody's lease is over; while the judge is on its way to say so, time passes at `verb` in
+/// which nobody could renew.
+class StalledJudge : public ClockTest, public ::testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(At, StalledJudge, ::testing::Values("look", "forget_worker", "reap"));
+
+TEST_P(StalledJudge, JudgesNobodyBeforeTheLivingCouldRenew) {
+  judge_slowly();
+  Gate gate;
+  handle_payment(gate);
+  handle("lost", [](RunContext&) { return Json(); });
+  const RunId id = enqueue("pay", hasty_policy(seconds(60)));
+  FaultyStore own(*memory_);
+  const auto holder = hold_on(own);
+  const OpenedAtEnd opened(gate);
+  ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
+  const RunId lost = enqueue("lost", hasty_policy(milliseconds(1)));
+  claim_as("dead", lost);
+  std::atomic<bool> has_stalled = false;
+  store_.before(GetParam(), [&] {
+    clocks().suspend(minutes(10));
+    has_stalled = true;
+  });
+  const auto judge = work();
+  ASSERT_TRUE(eventually([&] { return has_stalled.load(); }));
+  env_.sleep_for(milliseconds(400), {});
+  EXPECT_LE(*get(id).lease_until, env_.store_now());
+  EXPECT_EQ(count(id, EventKind::reaped), 0);
+  gate.open();
+  expect_paid_once(id);
+}
+
+TEST_F(ClockTest, AJudgeThatStoodStillJudgesAgainAfterAHeartbeatAndAMargin) {
+  options_.heartbeat = milliseconds(100);
+  options_.reaper_interval = milliseconds(20);
+  handle("lost", [](RunContext&) { return Json(); });
+  const RunId lost = enqueue("lost", hasty_policy(milliseconds(1)));
+  claim_as("dead", lost);
+  StoreTime stalled{};
+  store_.before("reap", [&] {
+    clocks().suspend(minutes(10));
+    stalled = env_.store_now();
+  });
+  const auto judge = work();
+  ASSERT_TRUE(eventually([&] { return count(lost, EventKind::reaped) == 1; }));
+  EXPECT_GE(env_.store_now() - stalled, milliseconds(600));
+}
+
+}  // namespace
+}  // namespace holdfast::engine_test

@@ -1,0 +1,35 @@
+// What a sweep by hand does with those who only seem to be gone.
+
+#include "engine/engine_test_support.hpp"
+
+namespace holdfast::engine_test {
+namespace {
+
+/// Suspects one worker, and can prove nothing.
+class SuspiciousBoard final : public PresenceBoard {
+ public:
+  explicit SuspiciousBoard(WorkerId suspect) : suspect_(std::move(suspect)) {}
+  std::unique_ptr<PresenceHold> hold(const Identity&) override { return nullptr; }
+  std::vector<WorkerId> watch(Duration, const std::stop_token&) override { return {suspect_}; }
+  std::unique_ptr<PresenceProof> prove_gone(const WorkerId&) override { return nullptr; }
+
+ private:
+  const WorkerId suspect_;
+};
+
+class ReaperTest : public EngineTest {};
+
+TEST_F(ReaperTest, SuspicionWithoutProofEndsNoLease) {
+  handle("task", [](RunContext&) { return Json(); });
+  const RunId id = enqueue("task");
+  claim_as("slow", id);
+  SuspiciousBoard board("slow");
+  store_.other_presence = &board;
+  const ReapReport report = reap_once(env_, store_, 50, false);
+  EXPECT_EQ(report.requeued + report.dead_lettered, 0);
+  EXPECT_TRUE(is(id, Status::running));
+  EXPECT_EQ(store_.calls("expire_leases_of"), 0);
+}
+
+}  // namespace
+}  // namespace holdfast::engine_test
