@@ -1,6 +1,7 @@
 // What goes to the server: renewals, events in order, notifications, transactions of others.
 
 #include "postgres/postgres_test_support.hpp"
+#include "support/pg_bouncer.hpp"
 
 namespace holdfast::testing {
 namespace {
@@ -156,17 +157,35 @@ TEST_F(PostgresTraffic, IdleWorkerAsksLessThanOnceASecond) {
   EXPECT_LE(count() - before, 10);
 }
 
+/// Fewer sessions than the two processes would have, so that they are lent to and fro.
 TEST_F(PostgresTraffic, WorksBehindAPoolerForTransactions) {
-  auto store = open("&pooler=transaction");
+  const PgBouncer pooler(server, 3);
+  const auto pooled = server.tcp_url(pooler.port(), schema, "&pooler=transaction");
+  auto store = open_store(pooled, real_env());
+  auto other = open_store(pooled, real_env());
   EXPECT_EQ(store->presence(), nullptr);
-  for (int i = 0; i < 5; ++i) {
-    const RunId id = enqueue(*store);
-    const Claimed claimed = claim(*store, "w").at(0);
-    EXPECT_EQ(store->record(claimed.lease, a_step("a")), Write::applied);
-    EXPECT_EQ(store->settle(claimed.lease, settlement(claimed.run, Completed{1}, real_env())),
-              Write::applied);
-    EXPECT_EQ(store->find(id)->status, Status::completed);
+  std::vector<std::unique_ptr<Thread>> threads;
+  std::atomic<int> completed = 0;
+  for (const std::string worker : {"w1", "w2", "w3", "w4"}) {
+    threads.push_back(real_env().spawn({}, [&, worker] {
+      Store& mine = worker < "w3" ? *store : *other;
+      for (int i = 0; i < 20; ++i) {
+        enqueue(mine);
+        for (const Claimed& claimed : claim(mine, worker, 2)) {
+          EXPECT_EQ(mine.renew(worker, std::span(&claimed.lease, 1)).answers.at(0), Write::applied);
+          EXPECT_EQ(mine.record(claimed.lease, a_step("a")), Write::applied);
+          EXPECT_EQ(mine.settle(claimed.lease, settlement(claimed.run, Completed{1}, real_env())),
+                    Write::applied);
+          EXPECT_EQ(mine.find(claimed.run.id)->status, Status::completed);
+          ++completed;
+        }
+      }
+    }));
   }
+  for (auto& thread : threads) thread->join();
+  while (!claim(*store, "last").empty()) ++completed;
+  EXPECT_EQ(completed, 80);
+  EXPECT_TRUE(store->audit().empty());
   EXPECT_EQ(ask_number("SELECT count(*) FROM pg_locks k JOIN @.presences p ON k.objid::bigint = "
                        "(p.lock_key & 4294967295) WHERE k.locktype = 'advisory'"),
             0);
