@@ -16,7 +16,7 @@ namespace {
 
 // What makes two requests under one idempotency key the same: everything that the caller said, as
 // it was said, so that a relative delay stays equal when it is asked again. Enqueueing in SQL makes
-// the same digest (`enqueue` in store/postgres/pg_migrations.cpp).
+// the same digest (store/postgres/pg_enqueue_sql.hpp).
 std::string content_digest(const RunRequest& request) {
   const auto or_null = [](const auto& said) { return said ? Json(*said) : Json(); };
   const auto at = request.at ? Json(request.at->time_since_epoch().count()) : Json();
