@@ -51,13 +51,13 @@ TcpProxy::TcpProxy(int server_port) : server_port_(server_port) {
     throw std::runtime_error("the proxy cannot listen");
   }
   port_ = ntohs(address.sin_port);
-  threads_.emplace_back([this] { accept_loop(); });
+  acceptor_ = std::thread([this] { accept_loop(); });
 }
 
 TcpProxy::~TcpProxy() {
   stopping_ = true;
-  threads_.front().join();
-  for (std::size_t i = 1; i < threads_.size(); ++i) threads_[i].join();
+  acceptor_.join();
+  for (std::thread& carrier : carriers_) carrier.join();
   close(listening_);
 }
 
@@ -78,7 +78,7 @@ void TcpProxy::accept_loop() {
       close(pair.server);
       continue;
     }
-    threads_.emplace_back([this, pair] { carry(pair); });
+    carriers_.emplace_back([this, pair] { carry(pair); });
   }
 }
 

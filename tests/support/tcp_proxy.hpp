@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,8 +38,8 @@ class TcpProxy {
   std::atomic<bool> is_cut_{false};
   std::atomic<int> replies_left_{-1};
   std::atomic<bool> has_lost_{false};
-  std::mutex mutex_;
-  std::vector<std::thread> threads_;
+  std::thread acceptor_;
+  std::vector<std::thread> carriers_;  ///< the acceptor's, until it has ended
 };
 
 }  // namespace holdfast::testing

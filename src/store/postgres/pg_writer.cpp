@@ -45,6 +45,7 @@ void PgWriter::run(const Work& work, const Foresight& foresight) {
   Waiter self;
   self.work = &work;
   self.foresight = &foresight;
+  bool must_wait = false;
   {
     const std::lock_guard lock(mutex_);
     if (leaders_ < kMostLeaders) {
@@ -52,10 +53,11 @@ void PgWriter::run(const Work& work, const Foresight& foresight) {
       self.leads = true;
     } else {
       waiting_.push_back(&self);
+      must_wait = true;
     }
   }
-  // From here on another leader may write to `self`, until it wakes this thread.
-  if (!self.leads) self.awake.acquire();
+  // Until it wakes this thread another leader may write to `self`: it is not looked at before.
+  if (must_wait) self.awake.acquire();
   if (self.leads) lead(self);
   if (self.error) std::rethrow_exception(self.error);
 }

@@ -6,12 +6,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <semaphore>
 #include <string>
 #include <vector>
 
 #include "env/env.hpp"
 #include "store/postgres/pg_rows.hpp"
+#include "store/wake_up.hpp"
 
 namespace holdfast::postgres {
 
@@ -39,7 +39,7 @@ class PgWriter {
     const Foresight* foresight = nullptr;
     std::exception_ptr error;
     bool leads = false;
-    std::binary_semaphore awake{0};
+    WakeUp awake;
   };
   struct Session {
     Session(PgRows::IsGone is_gone, PgRows::Clock clock)
