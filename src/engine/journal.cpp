@@ -35,7 +35,14 @@ class Journal::InEngine {
 Journal::Journal(const SegmentParts& parts, Run run)
     : parts_(parts), run_(std::move(run)), last_seen_(run_.last_sequence) {
   // A first claim has no earlier segment whose journal it could read.
-  if (run_.claim > 1) replay_ = Replay(parts_.store.events(run_.id, 0, 0));
+  if (run_.claim > 1) {
+    replay_ =
+        Replay(ask_store(parts_.persistence(), [&] { return parts_.store.events(run_.id, 0, 0); }));
+  }
+}
+
+WallTime Journal::wall_now() const {
+  return ask_store(parts_.persistence(), [&] { return parts_.store.wall_now(); });
 }
 
 void Journal::leave_by(Leave leave) {
@@ -171,8 +178,7 @@ Json Journal::run_live(const Step& step, const Work& work) {
 }
 
 void Journal::sleep(std::string_view name, Duration duration) {
-  sleep_until(
-      name, parts_.store.wall_now() + std::min(duration, Duration(std::chrono::hours(24 * 36500))));
+  sleep_until(name, wall_now() + std::min(duration, Duration(std::chrono::hours(24 * 36500))));
 }
 
 void Journal::sleep_until(std::string_view name, WallTime due) {
@@ -183,7 +189,7 @@ void Journal::sleep_until(std::string_view name, WallTime due) {
   const RecordedStep* recorded = replay_.take(step.key, name, false, true);
   const WallTime until = recorded != nullptr ? recorded->until : due;
   if (recorded != nullptr && recorded->woken) return;
-  const WallTime now = std::max(parts_.store.wall_now(), replay_.claimed_at().value_or(WallTime{}));
+  const WallTime now = std::max(wall_now(), replay_.claimed_at().value_or(WallTime{}));
   const bool is_over = now >= until;
   if (recorded != nullptr && is_over) return;
   await_trust();
@@ -205,7 +211,7 @@ void Journal::sleep_until(std::string_view name, WallTime due) {
 void Journal::wait_until(WallTime due) {
   for (;;) {
     await_trust();
-    const Duration left = due - parts_.store.wall_now();
+    const Duration left = due - wall_now();
     if (left <= Duration::zero()) return;
     // In pieces: the wall clock may be set, and the segment may have to end.
     const auto seen = parts_.segment.changed().current();

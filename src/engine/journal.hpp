@@ -100,6 +100,8 @@ class Journal final : public RunContext {
   std::optional<Json> after_failure(const Step&, const Call&);
   [[noreturn]] void fail_write(const Step&, Failure);
   void wait_until(WallTime due);
+  /// The store's, however long it takes to answer.
+  WallTime wall_now() const;
   void observe_later() { unseen_ = true; }
   /// Shows the observer what was recorded since it was last called.
   void observe();

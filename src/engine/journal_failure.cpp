@@ -124,10 +124,11 @@ std::optional<Json> Journal::settle_standing_fence(const Step& step) {
                                     fmt::format("the probe does not know whether \"{}\" landed: {}",
                                                 step.name, unknown->why)));
     }
-    const Duration early = standing.deadline - parts_.store.now();
+    const Duration early =
+        standing.deadline - ask_store(parts_.persistence(), [&] { return parts_.store.now(); });
     if (HOLDFAST_GUARD("probe_waits", early <= Duration::zero())) break;
     // The one that began it may still be at it.
-    const WallTime until = parts_.store.wall_now() + early;
+    const WallTime until = wall_now() + early;
     if (!parts_.waits_in_process) {
       leave_by(Sleep{Slept{"", fmt::format("until \"{}\" can be probed", step.name), until}});
     }

@@ -12,6 +12,8 @@ constexpr std::size_t kKeepAliveStackBytes = 256u << 10;
 constexpr Duration kFirstRetry = std::chrono::milliseconds(20);
 constexpr Duration kLastRetry = std::chrono::milliseconds(500);
 constexpr Duration kReportWithoutHeartbeat = std::chrono::seconds(20);
+/// A claim that its sender gave up may reach the store that much later, and apply.
+constexpr Duration kMayLandFor = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -66,6 +68,11 @@ std::vector<std::shared_ptr<LiveSegment>> KeepAlive::segments() const {
   return all;
 }
 
+void KeepAlive::claim_unanswered() {
+  may_land_until_ = env_.store_now() + kMayLandFor;
+  ++unanswered_;
+}
+
 void KeepAlive::renew_soon() { renew_asked_->notify_all(); }
 
 void KeepAlive::look_before(StoreTime when) {
@@ -115,7 +122,8 @@ bool KeepAlive::renew_all() {
     left_before = left_;
   }
   const int unanswered = unanswered_;
-  const bool looks_for_strays = unanswered != looked_for_;
+  const bool all_landed = HOLDFAST_GUARD("late_claims", env_.store_now() >= may_land_until_.load());
+  const bool looks_for_strays = unanswered != looked_for_ || !all_landed;
   bool answered = true;
   if (!wanted.empty() || looks_for_strays) {
     std::vector<Lease> leases;

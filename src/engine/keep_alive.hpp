@@ -57,8 +57,9 @@ class KeepAlive {
    private:
     KeepAlive& owner_;
   };
-  /// A claim's reply never came: the next round looks for what it may have claimed.
-  void claim_unanswered() { ++unanswered_; }
+  /// A claim's reply never came: the next round looks for what it may have claimed, and so do those
+  /// behind it while it may still be on its way to the store.
+  void claim_unanswered();
   bool is_unsure_of_claims() const { return unanswered_ != looked_for_; }
 
   /// Asks for a round now.
@@ -94,6 +95,7 @@ class KeepAlive {
   std::atomic<int> claims_in_flight_ = 0;
   std::atomic<int> unanswered_ = 0;  ///< claims whose reply never came …
   std::atomic<int> looked_for_ = 0;  ///< … and how many of them have been looked for
+  std::atomic<StoreTime> may_land_until_ = StoreTime();  ///< the last of them
   std::atomic<int> stuck_ = 0;
   std::atomic<std::int64_t> looks_at_ = 0;  ///< the watching thread's next look
 

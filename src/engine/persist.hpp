@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/guard.hpp"
 #include "engine/live_segment.hpp"
 #include "engine/trouble.hpp"
 #include "store/store.hpp"
@@ -41,6 +42,27 @@ std::optional<Write> persist(const Persistence& how, F&& write,
     // A lost or cancelled run still gets the store's own answer; a stopping worker does not wait.
     if (how.segment.ending() == Ending::at_once) return std::nullopt;
     if (give_up && give_up()) return std::nullopt;
+    how.segment.changed().wait_past(seen, pause, {});
+    pause = std::min(pause * 2, Duration(500));
+  }
+}
+
+/// Repeats a question until the store answers, as long as a write would be. Throws where it gave
+/// up.
+template <class F>
+auto ask_store(const Persistence& how, F&& question) {
+  const StoreTime begun = how.env.store_now();
+  Duration pause(10);
+  for (;;) {
+    const auto seen = how.segment.changed().current();
+    try {
+      return question();
+    } catch (const StoreError& error) {
+      how.trouble.report(error.what());
+      const bool is_over = how.patience && how.env.store_now() - begun >= *how.patience;
+      const bool gives_up = error.permanent() || is_over || how.segment.ending() == Ending::at_once;
+      if (HOLDFAST_GUARD("question_given_up", gives_up)) throw;
+    }
     how.segment.changed().wait_past(seen, pause, {});
     pause = std::min(pause * 2, Duration(500));
   }

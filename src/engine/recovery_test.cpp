@@ -192,6 +192,37 @@ TEST_F(RecoveryTest, ARunWhoseClaimWasNeverAnsweredIsAdoptedOnce) {
   EXPECT_EQ(count(id, EventKind::claimed), 1);
 }
 
+TEST_F(RecoveryTest, AQuestionThatIsNotAnsweredIsAskedAgain) {
+  handle("task", [](RunContext& run) {
+    run.sleep("nap", milliseconds(5));  // its second claim reads the journal
+    return run.step("s", [] { return Json("done"); });
+  });
+  for (const std::string verb : {"wall_now", "events"}) {
+    const RunId id = enqueue("task");
+    store_.fail(verb, Fault::before, 3);
+    const auto worker = work();
+    ASSERT_TRUE(eventually([&] { return is(id, Status::completed); }, seconds(20))) << verb;
+    EXPECT_EQ(get(id).requeue_count, 0) << verb;
+    EXPECT_EQ(count(id, EventKind::failed), 0) << verb;
+  }
+}
+
+/// Its sender gave it up and has looked for what it may have claimed; then it reaches the store.
+TEST_F(RecoveryTest, AClaimThatLandsLateIsFoundByALaterRound) {
+  options_.heartbeat = milliseconds(30);
+  handle("task", [](RunContext&) { return Json(); });
+  store_.fail("claim", Fault::before, 1);
+  const auto worker = work();
+  ASSERT_TRUE(eventually([&] { return store_.faults() == 1 && store_.calls("renew") >= 1; }));
+  const RunId id = enqueue("other");  // which it claims by no other way
+  ClaimRequest late;
+  late.worker = worker->id();
+  late.agents = {{"other", patient_policy(), nullptr}};
+  late.only = id;
+  ASSERT_EQ(memory_->claim(late).runs.size(), 1u);
+  EXPECT_TRUE(eventually([&] { return count(id, EventKind::released) == 1; }, seconds(20)));
+}
+
 TEST_F(RecoveryTest, ACancelInterruptsTheStepAndNothingFollows) {
   options_.heartbeat = milliseconds(30);
   for (const bool fails : {true, false}) {

@@ -118,8 +118,8 @@ SegmentOutcome conclude(const SegmentParts& parts, Run run, SegmentEnd end, bool
   if (auto* failed = std::get_if<Failed>(&end)) {
     failed->failure.message = cut(clean_utf8(failed->failure.message), parts.limits.error_bytes);
   }
-  Settlement settlement =
-      decide(run, end, interactive, parts.store.wall_now(), parts.env.unit_random());
+  const WallTime now = ask_store(parts.persistence(), [&] { return parts.store.wall_now(); });
+  Settlement settlement = decide(run, end, interactive, now, parts.env.unit_random());
   settlement.clears_fence = settlement.clears_fence || fence_unstarted;
   // Whatever this segment fenced has ended by now: the handler has returned.
   if (run.is_fenced_unsafe() && run.pending->claim == run.claim) settlement.executor_ended = true;
@@ -156,8 +156,9 @@ constexpr Duration kFirstTurnAway = std::chrono::seconds(1);
 constexpr Duration kLongestTurnAway = std::chrono::minutes(1);
 
 /// Doubled with each time that the run was turned away without a step in between.
-Duration turn_away_delay(Store& store, const RunId& run) {
-  const std::vector<Event> events = store.events(run, 0, 0);
+Duration turn_away_delay(const SegmentParts& parts, const RunId& run) {
+  const std::vector<Event> events =
+      ask_store(parts.persistence(), [&] { return parts.store.events(run, 0, 0); });
   Duration delay = kFirstTurnAway;
   for (auto it = events.rbegin(); it != events.rend() && delay < kLongestTurnAway; ++it) {
     if (it->kind.is(EventKind::claimed) || it->kind.is(EventKind::woken)) continue;
@@ -175,7 +176,7 @@ std::optional<SegmentOutcome> turn_away(const SegmentParts& parts, const Handler
   if (HOLDFAST_GUARD("turn_away", problem.empty())) return std::nullopt;
   log(LogLevel::warn, "a run is handed back: this process cannot execute it",
       {{"run", run.id}, {"why", problem}});
-  return conclude(parts, run, Interrupted{problem, turn_away_delay(parts.store, run.id)}, false);
+  return conclude(parts, run, Interrupted{problem, turn_away_delay(parts, run.id)}, false);
 }
 
 }  // namespace

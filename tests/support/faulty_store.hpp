@@ -149,7 +149,9 @@ class FaultyStore final : public Store {
     inner_.wait_for_work(max, stop);
   }
   StoreTime now() override { return inner_.now(); }
-  WallTime wall_now() override { return inner_.wall_now(); }
+  WallTime wall_now() override {
+    return pass("wall_now", [&] { return inner_.wall_now(); });
+  }
   void backup(const std::string& file) override { inner_.backup(file); }
   std::vector<Finding> audit() override {
     return pass("audit", [&] { return inner_.audit(); });
