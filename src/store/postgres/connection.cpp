@@ -8,6 +8,7 @@
 #include <chrono>
 #include <optional>
 
+#include "base/guard.hpp"
 #include "base/text.hpp"
 #include "store/postgres/pg_statements.hpp"
 
@@ -265,9 +266,23 @@ bool Connection::is_usable() {
   if (is_broken_ || PQstatus(conn_) != CONNECTION_OK) return false;
   // A session that the server ended has something to read, though nothing was asked.
   if (wait_readable(Duration(0)) && PQconsumeInput(conn_) != 1) return false;
-  const char* standby = PQparameterStatus(conn_, "in_hot_standby");
-  return PQstatus(conn_) == CONNECTION_OK &&
-         (standby == nullptr || std::string_view(standby) != "on");
+  if (PQstatus(conn_) != CONNECTION_OK) return false;
+  const auto is_on = [&](const char* setting) {
+    const char* value = PQparameterStatus(conn_, setting);
+    return value != nullptr && std::string_view(value) == "on";
+  };
+  return HOLDFAST_GUARD("read_only_left",
+                        !is_on("in_hot_standby") && !is_on("default_transaction_read_only"));
+}
+
+bool Connection::answers() noexcept {
+  static constexpr char kAreYouThere[] = "SELECT 1";
+  try {
+    ask(kAreYouThere);
+    return is_usable();
+  } catch (const StoreError&) {
+    return false;
+  }
 }
 
 bool Connection::wait_readable(Duration timeout, int other_fd) {

@@ -61,8 +61,10 @@ class Connection {
   void roll_back() noexcept;
   bool is_in_transaction() const { return PQtransactionStatus(conn_) != PQTRANS_IDLE; }
   bool is_broken() const { return is_broken_; }
-  /// Lost, or the server does not take writes any more.
+  /// Neither lost, nor with a server that takes no writes any more.
   bool is_usable();
+  /// The same, of a session that may be half-open: the server is asked.
+  bool answers() noexcept;
 
   /// Waits until the server says something unasked, or loses us. False: `timeout` passed.
   bool wait_readable(Duration timeout, int other_fd = -1);

@@ -20,6 +20,10 @@ constexpr Duration kWatchEvery = std::chrono::milliseconds(200);
 constexpr Duration kTryToWatchEvery = std::chrono::milliseconds(500);
 constexpr Duration kRetakeEvery = std::chrono::milliseconds(20);
 constexpr Duration kReconnectAtMost = std::chrono::seconds(2);
+/// Whoever was cut off together with a watcher is back by then: a connect in vain and a pause.
+constexpr Duration kAllAreBack = std::chrono::seconds(8);
+/// A session that nothing comes from is asked whether it is there.
+constexpr Duration kAskEvery = std::chrono::seconds(20);
 constexpr std::size_t kKeeperStackBytes = 256u << 10;
 /// The server notices a machine that is gone as soon as we notice a server.
 constexpr char kKeepPresence[] =
@@ -76,7 +80,9 @@ class PgHold : public PresenceHold {
   void keep() {
     const std::stop_token stop = stopping_.get_token();
     while (!stop.stop_requested()) {
-      if (db_->wait_readable(std::chrono::hours(1), wake_) && !db_->is_usable()) retake(stop);
+      const bool has_news = db_->wait_readable(kAskEvery, wake_);
+      if (stop.stop_requested()) return;
+      if (!(has_news ? db_->is_usable() : db_->answers())) retake(stop);
     }
   }
 
@@ -90,7 +96,8 @@ class PgHold : public PresenceHold {
         if (db_) break;
       } catch (const StoreError&) {
         say_away();
-        pause = std::min(pause * 2, kReconnectAtMost);
+        // A quarter longer each time: back soon after a short cut, and no burden in a long one.
+        pause = std::min(pause + pause / 4 + Duration(1), kReconnectAtMost);
       }
       env_.sleep_for(pause, stop);
     }
@@ -192,7 +199,7 @@ std::set<WorkerId> PgPresence::gone_among(const std::vector<WorkerId>& ids) {
   std::set<WorkerId> gone;
   auto found = look(gone);
   if (found.empty()) return gone;
-  env_.sleep_for(kMayBeLost, {});
+  let_come_back({});
   std::set<WorkerId> ended;
   for (const WorkerId& id : look(ended)) {
     if (found.contains(id)) gone.insert(id);
@@ -200,9 +207,18 @@ std::set<WorkerId> PgPresence::gone_among(const std::vector<WorkerId>& ids) {
   return gone;
 }
 
+/// A live one whose session was dropped needs about as long for a new one as this process.
+void PgPresence::let_come_back(const std::stop_token& stop) {
+  const StoreTime begun = env_.store_now();
+  const Connection probe(target_);
+  const Duration took = env_.store_now() - begun;
+  env_.sleep_for(std::max(kMayBeLost - took, 3 * took), stop);
+}
+
 bool PgPresence::try_to_watch() {
   const std::lock_guard lock(mutex_);
   if (watching_ && watching_->is_usable()) return true;
+  if (watching_) note_cut_off();
   watching_.reset();
   auto db = std::make_unique<Connection>(target_);
   if (db->ask(kTryWatch).view(0, 0) != "t") return false;
@@ -210,7 +226,23 @@ bool PgPresence::try_to_watch() {
   return true;
 }
 
+/// From here on, until all are back: a watcher that was cut off itself draws no conclusions.
+void PgPresence::note_cut_off() { judges_from_ = env_.store_now() + kAllAreBack; }
+
+bool PgPresence::may_judge() const {
+  return HOLDFAST_GUARD("watcher_cut_off", env_.store_now() >= judges_from_.load());
+}
+
 std::vector<WorkerId> PgPresence::watch(Duration timeout, const std::stop_token& stop) {
+  try {
+    return look_out(timeout, stop);
+  } catch (const StoreError&) {
+    note_cut_off();
+    throw;
+  }
+}
+
+std::vector<WorkerId> PgPresence::look_out(Duration timeout, const std::stop_token& stop) {
   // A single look is anybody's.
   const bool is_single = timeout <= Duration(0);
   Duration left = timeout;
@@ -226,8 +258,8 @@ std::vector<WorkerId> PgPresence::watch(Duration timeout, const std::stop_token&
         continue;
       }
     }
-    if (const auto before = lost(); !before.empty()) {
-      env_.sleep_for(kMayBeLost, stop);
+    if (const auto before = lost(); !before.empty() && may_judge()) {
+      let_come_back(stop);
       std::vector<WorkerId> found;
       for (WorkerId& id : lost()) {
         if (std::ranges::find(before, id) != before.end()) found.push_back(std::move(id));

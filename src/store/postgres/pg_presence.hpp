@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <set>
 #include <string>
@@ -27,11 +28,16 @@ class PgPresence : public PresenceBoard {
 
  private:
   bool try_to_watch();
+  std::vector<WorkerId> look_out(Duration timeout, const std::stop_token& stop);
+  void let_come_back(const std::stop_token& stop);
+  void note_cut_off();
+  bool may_judge() const;
   std::vector<WorkerId> lost();
 
   const Target target_;
   Env& env_;
   PgReaderPool& readers_;
+  std::atomic<StoreTime> judges_from_{StoreTime()};
   std::mutex mutex_;
   std::unique_ptr<Connection> watching_;  ///< holds the watcher's lock
 };

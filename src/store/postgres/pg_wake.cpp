@@ -17,6 +17,8 @@ constexpr Duration kLookAtLeastEvery = std::chrono::milliseconds(1700);
 constexpr Duration kSpread = std::chrono::milliseconds(4);
 constexpr Duration kTellAtMostEvery = std::chrono::milliseconds(5);
 constexpr Duration kFirstRetry = std::chrono::milliseconds(200);
+/// A session that nothing comes from is asked whether it is there.
+constexpr Duration kAskEvery = std::chrono::seconds(20);
 constexpr Duration kLongestRetry = std::chrono::seconds(5);
 constexpr std::size_t kWakeStackBytes = 256u << 10;
 /// Well under what a notification may carry.
@@ -210,7 +212,8 @@ void PgWake::serve_session(const std::stop_token& stop) {
     const bool has_told = tell(db);
     if (stop.stop_requested()) return;
     if (has_told) env_.sleep_for(kTellAtMostEvery, stop);
-    db.wait_readable(std::chrono::hours(1), bell_);
+    const bool is_there = db.wait_readable(kAskEvery, bell_) || db.answers();
+    if (!is_there) throw PgError("", "the session for notifications answers no more", false);
     std::uint64_t rung = 0;
     [[maybe_unused]] const auto size = read(bell_, &rung, sizeof rung);
     const auto payloads = db.take_notifications();
