@@ -46,9 +46,10 @@ class Ledger {
   fs::path folder_;
 };
 
-/// `steps` writes, each in the ledger; waits between them while FOLDER/hold.count is there.
+/// `steps` writes of `ms` each, in the ledger; waits between them while FOLDER/hold.count is there.
 Json count(RunContext& context, const Ledger& ledger) {
   const int steps = context.run().input.value("steps", 3);
+  const int pause = context.run().input.value("ms", 0);
   for (int i = 0; i < steps; ++i) {
     StepOptions options;
     options.effect = Effect::non_idempotent_write;
@@ -57,6 +58,7 @@ Json count(RunContext& context, const Ledger& ledger) {
       while (fs::exists(ledger.folder() / "hold.count") && !step.stop.stop_requested()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
       }
+      std::this_thread::sleep_for(std::chrono::milliseconds(pause));
       return StepResult{Json(i), std::nullopt};
     });
   }

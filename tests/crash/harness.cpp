@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,6 +10,8 @@
 #include <set>
 #include <sstream>
 #include <stdexcept>
+
+#include "support/postgres_server.hpp"
 
 namespace holdfast::crash {
 
@@ -93,7 +94,14 @@ std::vector<std::string> failpoints() {
   return {names.begin(), names.end()};
 }
 
-Site::Site(const Settings& settings) : folder_(temporary_folder()), store_folder_(folder_) {
+Site::Site(const Settings& settings)
+    : folder_(temporary_folder()), schema_(testing::PostgresServer::fresh_schema()) {
+  if (is_postgres()) {
+    const std::string url = testing::PostgresServer::shared().url(schema_);
+    use_server(url, url);
+  } else {
+    move_store(folder_);
+  }
   policy.backoff_base = Duration(20);
   policy.backoff_cap = Duration(100);
   write("tool.sh", kTool, true);
@@ -202,7 +210,7 @@ std::string Site::enqueue(const std::string& agent, std::vector<std::string> mor
 Runtime& Site::runtime() {
   if (!runtime_) {
     RuntimeOptions options;
-    options.store_url = store_url();
+    options.store_url = own_url_;
     options.policy = policy;
     options.heartbeat = policy.lease / 4;
     runtime_ = Runtime::open(std::move(options));
@@ -227,52 +235,6 @@ bool Site::reaches(const std::string& run, const std::string& wanted, millisecon
   const bool reached = eventually(limit, [&] { return status(run) == wanted; });
   if (!reached) ADD_FAILURE() << run << " is not " << wanted << ": " << show(run).dump(1);
   return reached;
-}
-
-std::vector<std::string> Site::sql(const std::string& statement) const {
-  sqlite3* handle = nullptr;
-  std::vector<std::string> found;
-  if (sqlite3_open_v2(database().c_str(), &handle, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK) {
-    sqlite3_busy_timeout(handle, 10000);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-    char* problem = nullptr;
-    const int answer = sqlite3_exec(
-        handle, statement.c_str(),
-        [](void* into, int, char** values, char**) {
-          static_cast<std::vector<std::string>*>(into)->push_back(values[0] ? values[0] : "");
-          return 0;
-        },
-        &found, &problem);
-    EXPECT_EQ(answer, SQLITE_OK) << statement << ": " << (problem ? problem : "");
-    sqlite3_free(problem);
-  } else {
-    ADD_FAILURE() << "cannot open " << database();
-  }
-  sqlite3_close(handle);
-  return found;
-}
-
-std::string Site::rows_of(const std::string& run) const {
-  const std::string number = "(SELECT row FROM runs WHERE id = '" + run + "')";
-  const std::map<std::string, std::string> columns = {
-      {"runs", "row"}, {"run_data", "run"}, {"labels", "run"}, {"events", "run"}};
-  std::string all;
-  for (const auto& [table, column] : columns) {
-    std::string row = "''";
-    for (const std::string& name : sql("SELECT name FROM pragma_table_info('" + table + "')")) {
-      row += " || quote(\"" + name + "\") || ','";
-    }
-    for (const std::string& text : sql("SELECT " + row + " FROM " + table + " WHERE " + column +
-                                       " = " + number + " ORDER BY 1")) {
-      all += table + ": " + text + "\n";
-    }
-  }
-  return all;
-}
-
-std::int64_t Site::lease_until(const std::string& run) const {
-  const auto found = sql("SELECT coalesce(lease_until, 0) FROM runs WHERE id = '" + run + "'");
-  return found.empty() ? 0 : std::stoll(found.front());
 }
 
 std::vector<LedgerLine> Site::ledger() const {
@@ -314,17 +276,6 @@ bool Site::is_quiet(milliseconds limit) const {
     return true;
   };
   return eventually(limit, nobody);
-}
-
-void Site::expect_sound() {
-  const Result verified = cli({"verify"});
-  EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
-  EXPECT_EQ(sql("PRAGMA integrity_check"), std::vector<std::string>{"ok"});
-  std::map<std::string, int> starts;
-  for (const LedgerLine& line : ledger()) {
-    if ((line.tool == "pay" || line.tool == "send") && line.phase == "start") ++starts[line.key];
-  }
-  for (const auto& [key, count] : starts) EXPECT_EQ(count, 1) << "the write " << key;
 }
 
 }  // namespace holdfast::crash

@@ -1,7 +1,8 @@
 #pragma once
 
-// Real processes, killed and frozen for real, on a SQLite store in a temporary folder; and the
-// ledger that the tools keep outside the store, which is the truth for "ran twice".
+// Real processes, killed and frozen for real, on a store of their own; and the ledger that the
+// tools keep outside the store, which is the truth for "ran twice". The store is a SQLite file in a
+// temporary folder or, where HOLDFAST_TEST_STORE is `postgres`, a schema on the program's server.
 
 #include <sys/types.h>
 
@@ -25,6 +26,9 @@ namespace fs = std::filesystem;
 /// Full lengths instead of the scaled ones (`./test --long`).
 bool is_long();
 inline int scaled(int usual, int full) { return is_long() ? full : usual; }
+
+/// What keeps the stores of this program.
+bool is_postgres();
 
 /// Looks until `done` holds; false when `limit` passed first.
 bool eventually(milliseconds limit, const std::function<bool()>& done);
@@ -106,10 +110,15 @@ class Site {
   Policy policy;
 
   const fs::path& folder() const { return folder_; }
-  std::string store_url() const { return "sqlite:" + database().string(); }
+  const std::string& store_url() const { return url_; }
   fs::path database() const { return store_folder_ / "runs.db"; }
   /// Puts the store elsewhere: a small file system, say. Before anything uses it.
-  void move_store(const fs::path& folder) { store_folder_ = folder; }
+  void move_store(const fs::path& folder);
+  /// A PostgreSQL schema of the site's own.
+  const std::string& schema() const { return schema_; }
+  /// The processes of the site reach the store by `url`, this one by `own_url`. Before anything
+  /// uses it; `configure` follows.
+  void use_server(const std::string& url, const std::string& own_url);
 
   void configure(const Settings&);
   void write(const std::string& name, const std::string& text, bool executable = false) const;
@@ -141,8 +150,10 @@ class Site {
   std::string rows_of(const std::string& run) const;
   /// When its lease ends, on the store's clock; 0 without one.
   std::int64_t lease_until(const std::string& run) const;
-  /// Executes SQL on the store by a connection of its own; the first column of what comes back.
+  /// Executes SQL on the store by a connection of its own, `@.` before each table; the first column
+  /// of what comes back.
   std::vector<std::string> sql(const std::string& statement) const;
+  std::int64_t sql_number(const std::string& statement) const;
 
   std::vector<LedgerLine> ledger() const;
   int times(const std::string& tool, const std::string& phase = "start") const;
@@ -152,12 +163,16 @@ class Site {
 
   /// Nobody has the folder on its command line any more.
   bool is_quiet(milliseconds limit = seconds(10)) const;
-  /// `verify` finds nothing, the file is whole, no fenced write ran twice.
+  /// `verify` finds nothing, the file is whole, no fenced write ran twice, no transaction stays
+  /// open.
   void expect_sound();
 
  private:
   fs::path folder_;
   fs::path store_folder_;
+  std::string schema_;
+  std::string url_;
+  std::string own_url_;
   std::unique_ptr<Runtime> runtime_;
   int printed_ = 0;
   mutable int results_ = 0;

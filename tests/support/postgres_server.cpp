@@ -42,7 +42,8 @@ void run_to_end(const std::vector<std::string>& command, const std::string& log)
 
 }  // namespace
 
-PostgresServer::PostgresServer() : port_(free_port()) {
+PostgresServer::PostgresServer(std::vector<std::string> settings)
+    : settings_(std::move(settings)), port_(free_port()) {
   // The folder is the server's, whoever that is; the way to it is everybody's.
   fs::permissions(folder_.path(), fs::perms::all);
   const std::string log = folder_.file("initdb.log");
@@ -53,17 +54,28 @@ PostgresServer::PostgresServer() : port_(free_port()) {
   start();
 }
 
+PostgresServer::PostgresServer(StandbyOf of) : port_(free_port()) {
+  fs::permissions(folder_.path(), fs::perms::all);
+  run_to_end(as_nobody_special({server_binary("pg_basebackup"), "-D", folder_.file("data"), "-R",
+                                "--checkpoint=fast", "--no-sync", "-d",
+                                fmt::format("host={} port={} user=holdfast",
+                                            of.primary.folder_.path().string(), of.primary.port_)}),
+             folder_.file("backup.log"));
+  start();
+}
+
 PostgresServer::~PostgresServer() {
   if (pid_ > 0) stop(SIGQUIT);
 }
 
 void PostgresServer::start() {
-  const std::vector<std::string> settings = {
+  std::vector<std::string> settings = {
       fmt::format("port={}", port_), "listen_addresses=127.0.0.1",
       fmt::format("unix_socket_directories={}", folder_.path().string()), "max_connections=200",
       "fsync=off", "shared_buffers=64MB",
       // A statistics run would hold back the feed of events for a moment.
       "autovacuum=off", "stats_fetch_consistency=none"};
+  settings.insert(settings.end(), settings_.begin(), settings_.end());
   std::vector<std::string> command{server_binary("postgres"), "-D", folder_.file("data")};
   for (const std::string& setting : settings) {
     command.push_back("-c");
@@ -91,6 +103,25 @@ void PostgresServer::stop(int signal) {
   kill(pid_, signal);
   int status = 0;
   waitpid(pid_, &status, 0);
+  pid_ = -1;
+}
+
+void PostgresServer::crash() {
+  std::vector<pid_t> all{pid_};
+  std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", pid_));
+  for (pid_t child = 0; children >> child;) all.push_back(child);
+  for (const pid_t one : all) kill(one, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  // Those that it started since they were listed end by themselves when they see it gone.
+  const auto is_there = [&](pid_t one) {
+    std::ifstream state(fmt::format("/proc/{}/stat", one));
+    std::string text{std::istreambuf_iterator<char>(state), {}};
+    return text.find("(postgres) ") != std::string::npos &&
+           text.find("(postgres) Z") == std::string::npos;
+  };
+  for (const pid_t one : all) {
+    while (is_there(one)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
   pid_ = -1;
 }
 

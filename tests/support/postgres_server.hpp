@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "support/temp_folder.hpp"
 
@@ -14,13 +15,21 @@ namespace holdfast::testing {
 
 class PostgresServer {
  public:
-  PostgresServer();
+  /// `settings`: as `name=value`, beside those of every test's server.
+  explicit PostgresServer(std::vector<std::string> settings = {});
+  struct StandbyOf {
+    const PostgresServer& primary;
+  };
+  /// Follows another one that is running.
+  explicit PostgresServer(StandbyOf);
   PostgresServer(const PostgresServer&) = delete;
   ~PostgresServer();
 
   void start();
   /// SIGINT (fast) or SIGQUIT (immediate, as if it crashed); returns when it is gone.
   void stop(int signal);
+  /// SIGKILL for all of its processes at once, as if its machine lost power.
+  void crash();
   void restart(int signal) {
     stop(signal);
     start();
@@ -39,6 +48,7 @@ class PostgresServer {
 
  private:
   TempFolder folder_;
+  const std::vector<std::string> settings_;
   int port_ = 0;
   pid_t pid_ = -1;
 };

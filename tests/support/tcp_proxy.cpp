@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <set>
 #include <stdexcept>
+#include <string_view>
 
 namespace holdfast::testing {
 namespace {
@@ -41,16 +43,67 @@ bool send_all(int fd, const char* bytes, ssize_t size) {
 
 }  // namespace
 
-TcpProxy::TcpProxy(int server_port) : server_port_(server_port) {
-  listening_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = loopback(0);
-  socklen_t size = sizeof address;
-  if (bind(listening_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      listen(listening_, 64) != 0 ||
-      getsockname(listening_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw std::runtime_error("the proxy cannot listen");
+/// Reads what a client of PostgreSQL says, to know the commits of transactions that have a word.
+class TcpProxy::Commits {
+ public:
+  /// True: with these bytes the client commits a transaction that has the word.
+  bool see(std::string_view bytes, const std::string& word) {
+    unread_ += bytes;
+    bool found = false;
+    while (true) {
+      // Only what comes before everything else has no letter in front of its length.
+      const std::size_t start = !unread_.empty() && unread_[0] == 0 ? 0 : 1;
+      if (unread_.size() < start + 4) return found;
+      std::size_t length = 0;
+      for (std::size_t i = 0; i < 4; ++i) {
+        length = length << 8 | static_cast<unsigned char>(unread_[start + i]);
+      }
+      if (unread_.size() < start + length) return found;
+      const std::string_view message = std::string_view(unread_).substr(0, start + length);
+      if (start == 1) found |= commits(message[0], message.substr(5), word);
+      unread_.erase(0, start + length);
+    }
   }
-  port_ = ntohs(address.sin_port);
+  /// The reply is being lost; here what comes of it.
+  std::string reply;
+  bool is_losing = false;
+
+ private:
+  static std::string_view take_name(std::string_view& text) {
+    const auto name = text.substr(0, text.find('\0'));
+    text.remove_prefix(std::min(name.size() + 1, text.size()));
+    return name;
+  }
+  bool commits(char type, std::string_view body, const std::string& word) {
+    bool is_commit = false;
+    if (type == 'P') {
+      const std::string name(take_name(body));
+      const std::string_view text = take_name(body);
+      if (text == "COMMIT") commits_.insert(name);
+      if (text == "BEGIN") begins_.insert(name);
+      return false;
+    }
+    if (type == 'B') {
+      take_name(body);
+      const std::string name(take_name(body));
+      is_commit = commits_.contains(name);
+      if (begins_.contains(name)) has_word_ = false;
+    }
+    has_word_ = has_word_ || (!word.empty() && body.find(word) != std::string_view::npos);
+    if (!is_commit) return false;
+    const bool had_word = has_word_;
+    has_word_ = false;
+    return had_word;
+  }
+
+  std::string unread_;
+  std::set<std::string> commits_;
+  std::set<std::string> begins_;
+  bool has_word_ = false;
+};
+
+TcpProxy::TcpProxy(int server_port) : server_port_(server_port) {
+  listen_again();
   acceptor_ = std::thread([this] { accept_loop(); });
 }
 
@@ -58,13 +111,37 @@ TcpProxy::~TcpProxy() {
   stopping_ = true;
   acceptor_.join();
   for (std::thread& carrier : carriers_) carrier.join();
-  close(listening_);
+  if (listening_ >= 0) close(listening_);
 }
 
-void TcpProxy::cut() { is_cut_ = true; }
+void TcpProxy::listen_again() {
+  listening_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(listening_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address = loopback(port_);
+  socklen_t size = sizeof address;
+  if (bind(listening_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      listen(listening_, 64) != 0 ||
+      getsockname(listening_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw std::runtime_error("the proxy cannot listen");
+  }
+  port_ = ntohs(address.sin_port);
+}
+
+void TcpProxy::lose_reply_to(const std::string& word) {
+  const std::lock_guard lock(mutex_);
+  has_lost_ = false;
+  lost_word_ = word;
+}
 
 void TcpProxy::accept_loop() {
   while (!stopping_) {
+    if (way_ == Way::refuse && listening_ >= 0) {
+      close(listening_);
+      listening_ = -1;
+    } else if (way_ != Way::refuse && listening_ < 0) {
+      listen_again();
+    }
     pollfd waiting{listening_, POLLIN, 0};
     if (poll(&waiting, 1, kTickMilliseconds) <= 0) continue;
     Pair pair;
@@ -72,7 +149,7 @@ void TcpProxy::accept_loop() {
     if (pair.client < 0) continue;
     pair.server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_in address = loopback(server_port_);
-    if (is_cut_ ||
+    if (is_closed() ||
         connect(pair.server, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       slam(pair.client);
       close(pair.server);
@@ -82,27 +159,52 @@ void TcpProxy::accept_loop() {
   }
 }
 
-void TcpProxy::carry(Pair pair) {
+bool TcpProxy::carry_to_server(const Pair& pair, Commits& commits) {
   std::array<char, 65536> bytes{};
+  const ssize_t size = recv(pair.client, bytes.data(), bytes.size(), 0);
+  if (size <= 0) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (commits.see({bytes.data(), static_cast<std::size_t>(size)}, lost_word_)) {
+      lost_word_.clear();
+      commits.is_losing = true;
+    }
+  }
+  return send_all(pair.server, bytes.data(), size);
+}
+
+bool TcpProxy::carry_to_client(const Pair& pair, Commits& commits) {
+  std::array<char, 65536> bytes{};
+  const ssize_t size = recv(pair.server, bytes.data(), bytes.size(), 0);
+  if (size <= 0) return false;
+  if (replies_left_ >= 0 && replies_left_-- == 0) {
+    has_lost_ = true;
+    return false;
+  }
+  if (!commits.is_losing) return send_all(pair.client, bytes.data(), size);
+  commits.reply.append(bytes.data(), static_cast<std::size_t>(size));
+  has_lost_ = commits.reply.find(std::string_view("COMMIT\0", 7)) != std::string::npos;
+  return !has_lost_;
+}
+
+void TcpProxy::carry(Pair pair) {
+  ++open_;
+  Commits commits;
   bool is_open = true;
-  while (is_open && !stopping_ && !is_cut_) {
+  while (is_open && !stopping_ && !is_closed()) {
+    if (way_ == Way::swallow) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(kTickMilliseconds));
+      continue;
+    }
     pollfd waiting[2] = {{pair.client, POLLIN, 0}, {pair.server, POLLIN, 0}};
-    if (poll(waiting, 2, kTickMilliseconds) <= 0) continue;
-    if (waiting[0].revents != 0) {
-      const ssize_t size = recv(pair.client, bytes.data(), bytes.size(), 0);
-      is_open = size > 0 && send_all(pair.server, bytes.data(), size);
-    }
-    if (is_open && waiting[1].revents != 0) {
-      const ssize_t size = recv(pair.server, bytes.data(), bytes.size(), 0);
-      if (size > 0 && replies_left_ >= 0 && replies_left_-- == 0) {
-        has_lost_ = true;
-        break;
-      }
-      is_open = size > 0 && send_all(pair.client, bytes.data(), size);
-    }
+    if (poll(waiting, 2, kTickMilliseconds) <= 0 || way_ != Way::pass) continue;
+    std::this_thread::sleep_for(delay_.load());
+    if (waiting[0].revents != 0) is_open = carry_to_server(pair, commits);
+    if (is_open && waiting[1].revents != 0) is_open = carry_to_client(pair, commits);
   }
   slam(pair.client);
   close(pair.server);
+  --open_;
 }
 
 }  // namespace holdfast::testing

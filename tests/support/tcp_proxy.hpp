@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,25 +21,46 @@ class TcpProxy {
   /// The server's replies pass `passing` times more; the next one is lost, with its connection.
   void lose_reply_after(int passing) { replies_left_ = passing; }
   bool has_lost_reply() const { return has_lost_; }
-  /// Every connection is reset, and new ones are refused.
-  void cut();
-  void mend() { is_cut_ = false; }
+  /// The next COMMIT of a PostgreSQL transaction with `word` in a statement or a value of it is
+  /// executed, and its reply is lost, with its connection.
+  void lose_reply_to(const std::string& word);
+  /// Every connection is reset, new ones as soon as they are made.
+  void cut() { way_ = Way::reset; }
+  /// Every connection is reset, and nobody listens.
+  void refuse() { way_ = Way::refuse; }
+  /// Nothing passes, and nobody is told. What was sent meanwhile passes when it is mended.
+  void swallow() { way_ = Way::swallow; }
+  /// As it was in the beginning.
+  void mend() { way_ = Way::pass; }
+  /// Everything takes this much longer on its way.
+  void delay(std::chrono::milliseconds time) { delay_ = time; }
+  int connections() const { return open_; }
 
  private:
+  enum class Way { pass, reset, refuse, swallow };
+  class Commits;
   struct Pair {
     int client = -1;
     int server = -1;
   };
+  void listen_again();
   void accept_loop();
   void carry(Pair pair);
+  bool carry_to_server(const Pair& pair, Commits& commits);
+  bool carry_to_client(const Pair& pair, Commits& commits);
+  bool is_closed() const { return way_ == Way::reset || way_ == Way::refuse; }
 
   const int server_port_;
   int port_ = 0;
   int listening_ = -1;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> is_cut_{false};
+  std::atomic<Way> way_{Way::pass};
+  std::atomic<std::chrono::milliseconds> delay_{std::chrono::milliseconds(0)};
+  std::atomic<int> open_{0};
   std::atomic<int> replies_left_{-1};
   std::atomic<bool> has_lost_{false};
+  std::mutex mutex_;
+  std::string lost_word_;  ///< guarded by mutex_; empty: none
   std::thread acceptor_;
   std::vector<std::thread> carriers_;  ///< the acceptor's, until it has ended
 };

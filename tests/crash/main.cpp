@@ -1,0 +1,24 @@
+// Which of the tests mean something on the store of this program.
+
+#include <gtest/gtest.h>
+
+#include "crash/harness.hpp"
+
+int main(int argc, char** argv) {
+  using holdfast::crash::is_long;
+  using holdfast::crash::is_postgres;
+  const std::string of_files = "FullDisk.*:Storage.*:Presence.ThatIsTakenAwayFromOutside*";
+  const std::string of_servers = "Server.*:Way.*:*LostReply.*:Failover.*";
+  // What no store has a part in is shown once.
+  const std::string of_no_store = "Provider*:Hostile.AReader*:Boundary.TheSources*";
+  // Of each kind the one that asks most of a server; all of them in the long run.
+  const std::string chosen =
+      "*KilledAt.*:*FrozenAt.*:Boundary.AKilled*:Boundary.AWrite*:Lease.WithoutAHeartbeat*:"
+      "Lease.AZombieInsideANon*:Reapers.Several*:Reapers.ARunThatKills*:Reapers.OneThatIs*:"
+      "People.OfTwo*:People.Decisions*:People.ManyRedrives*:Shutdown.Started*:Hostile.Odd*:" +
+      of_servers + ":-Way.ThatSwallowsEverythingUntil*";
+  const std::string everything = "-" + of_files + ":" + of_no_store;
+  GTEST_FLAG_SET(filter, !is_postgres() ? "-" + of_servers : is_long() ? everything : chosen);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
