@@ -26,7 +26,7 @@ class People : public StoreTest {
     return decision;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Stores, People, ::testing::Values("memory", "sqlite"));
+INSTANTIATE_TEST_SUITE_P(Stores, People, ::testing::ValuesIn(store_kinds()));
 
 TEST_P(People, CancelIsImmediateAndIdempotent) {
   const auto run = enqueue();
