@@ -127,7 +127,7 @@ std::vector<RunId> PgRows::leased_by(const WorkerId& worker) {
     }
     if (ids.size() > 0) {
       for (const RunId& id : held) entries_.try_emplace(id);
-      keep(read_runs(db().ask(kLockRuns, Params(ids))));
+      remember(read_runs(db().ask(kLockRuns, Params(ids))));
     }
     foreseen = leased_.emplace(worker, std::move(held)).first;
   }
@@ -144,7 +144,7 @@ std::vector<RunId> PgRows::leased_by(const WorkerId& worker) {
   return held;
 }
 
-std::vector<RunId> PgRows::keep(std::vector<StoredRun> found) {
+std::vector<RunId> PgRows::remember(std::vector<StoredRun> found) {
   std::vector<RunId> ids;
   for (StoredRun& stored : found) {
     ids.push_back(stored.run.id);
@@ -157,12 +157,12 @@ std::vector<RunId> PgRows::keep(std::vector<StoredRun> found) {
 
 std::vector<RunId> PgRows::stale(int limit) {
   write_out();
-  return keep(read_runs(db().ask(is_dry_ ? kStale : kLockStale, Params(now_.store, limit))));
+  return remember(read_runs(db().ask(is_dry_ ? kStale : kLockStale, Params(now_.store, limit))));
 }
 
 std::vector<RunId> PgRows::overdue_waits(int limit) {
   write_out();
-  return keep(
+  return remember(
       read_runs(db().ask(is_dry_ ? kOverdueWaits : kLockOverdueWaits, Params(now_.wall, limit))));
 }
 

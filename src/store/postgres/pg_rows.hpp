@@ -100,7 +100,7 @@ class PgRows : public Rows {
   Pool read_pool(const Result& runs, const Result& next_due);
   StoredRun read_run(RowReader&, std::optional<std::int64_t>& policy) const;
   void learn_policies(const std::set<std::int64_t>& ids);
-  std::vector<RunId> keep(std::vector<StoredRun> found);
+  std::vector<RunId> remember(std::vector<StoredRun> found);
   Entry& entry_of(const RunId&);
   void load_cold(Entry&);
   /// Before a question to the database: it is to see what was saved.
