@@ -76,7 +76,7 @@ TEST_F(Failover, WorksWhicheverServerIsListedFirst) {
 }
 
 TEST_F(Failover, OfAServerThatOnlyReadsFromThenOnIsFollowedByEverySession) {
-  use(url_of(primary, standby));
+  use(url_of(standby, primary));
   site.hold("lookup");
   const std::string run = site.enqueue("reader");
   Process worker = site.worker();

@@ -13,10 +13,9 @@ int main(int argc, char** argv) {
   const std::string of_no_store = "Provider*:Hostile.AReader*:Boundary.TheSources*";
   // Of each kind the one that asks most of a server; all of them in the long run.
   const std::string chosen =
-      "*KilledAt.*:*FrozenAt.*:Boundary.AKilled*:Boundary.AWrite*:Lease.WithoutAHeartbeat*:"
-      "Lease.AZombieInsideANon*:Reapers.Several*:Reapers.ARunThatKills*:Reapers.OneThatIs*:"
-      "People.OfTwo*:People.Decisions*:People.ManyRedrives*:Shutdown.Started*:Hostile.Odd*:" +
-      of_servers + ":-Way.ThatSwallowsEverythingUntil*";
+      "*KilledAt.*:*FrozenAt.*:Boundary.AKilled*:Reapers.Several*:Reapers.ARunThatKills*:"
+      "Reapers.OneThatIs*:People.OfTwo*:People.Decisions*:Shutdown.Started*:" +
+      of_servers + ":-Way.ThatSwallowsEverythingUntil*:Failover.WorksWhichever*";
   const std::string everything = "-" + of_files + ":" + of_no_store;
   GTEST_FLAG_SET(filter, !is_postgres() ? "-" + of_servers : is_long() ? everything : chosen);
   ::testing::InitGoogleTest(&argc, argv);

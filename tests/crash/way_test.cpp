@@ -24,7 +24,7 @@ class Way : public ::testing::Test {
   /// A fault under load, mended after a while, as often as the run is long.
   void expect_nothing_lost_by(const std::function<void()>& fault, milliseconds length) {
     Load load(site);
-    for (int i = 0; i < scaled(2, 8); ++i) {
+    for (int i = 0; i < scaled(1, 8); ++i) {
       ASSERT_TRUE(load.goes_on());
       EXPECT_GT(proxy.connections(), 2);
       fault();
