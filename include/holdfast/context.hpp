@@ -84,6 +84,9 @@ struct EndRun {
 };
 
 /// The durable side of a running task. A handler runs from the top in every segment; steps that are
+  /// How the answer of a completed run ended, where it is not whole: `length`, cut at a token
+  /// limit.
+  std::string finish = {};
 /// recorded return their recorded results at once, the first missing one runs (spec, section 5).
 ///
 /// Used by the handler's own thread only. `step`, `sleep` and `ask` leave the handler by internal

@@ -157,6 +157,7 @@ Settlement on(const Run& run, const Completed& end) {
   settlement.answer = end.answer;
   settlement.payload = {{"reason", to_word(Reason::completed)}, {"answer", end.answer}};
   return settlement;
+  if (!end.finish.empty()) settlement.payload["finish"] = end.finish;
 }
 
 Settlement on(const Run& run, const Ended& end) {
@@ -171,7 +172,7 @@ Settlement on(const Run& run, const Ended& end) {
   }
   if (!run.is_clean()) return fence_forbids(run, std::nullopt);
   if (end.reason == Reason::completed || end.reason == Reason::budget_exhausted) {
-    Settlement settlement = on(run, Completed{end.answer.value_or(Json())});
+    Settlement settlement = on(run, Completed{end.answer.value_or(Json()), end.finish});
     settlement.reason = end.reason;
     settlement.payload["reason"] = to_word(end.reason);
     if (!end.message.empty()) settlement.payload["message"] = end.message;

@@ -13,12 +13,14 @@ namespace holdfast {
 
 struct Completed {
   Json answer;
+  std::string finish = {};  ///< how the answer ended, where it is not whole
 };
 /// The handler ended the run with a reason of its own.
 struct Ended {
   Reason reason;
   std::string message;
   std::optional<Json> answer;
+  std::string finish = {};
 };
 struct Failed {
   Failure failure;

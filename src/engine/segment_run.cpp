@@ -30,7 +30,7 @@ SegmentEnd run_handler(Journal& journal, const HandlerEntry& entry) {
   } catch (const FailureError& error) {
     return Failed{error.failure(), false};
   } catch (const EndRun& end) {
-    return Ended{end.reason, end.message, end.answer};
+    return Ended{end.reason, end.message, end.answer, end.finish};
   } catch (const std::exception& error) {
     return unexpected(error.what(), entry.is_agent);
   } catch (const LeaseLost&) {
