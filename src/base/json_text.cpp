@@ -145,7 +145,13 @@ std::optional<Json> parse_exact_json(std::string_view text, int max_depth, std::
   return build(Builder(max_depth, true), text, problem);
 }
 
+Json readable_json(const Json& value) {
+  if (!value.is_discarded()) return value;
+  return {{"damaged", "what the store holds here is not JSON"}};
+}
+
 std::string dump_json(const Json& value) {
+  if (value.is_discarded()) return dump_json(readable_json(value));
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -20,7 +20,7 @@ Json pending_json(const Fence& fence) {
   return {{"step", fence.step_key},
           {"name", fence.name},
           {"effect", to_word(fence.effect)},
-          {"arguments", fence.arguments},
+          {"arguments", readable_json(fence.arguments)},
           {"idempotency_key", fence.idempotency_key},
           {"since", format_time(fence.since)},
           {"claim", fence.claim}};
@@ -103,7 +103,7 @@ Json to_json(const Run& run) {
 Json to_json(const Event& event) {
   return {{"run", event.run},          {"sequence", event.sequence},
           {"kind", event.kind.text()}, {"at", format_time(event.at)},
-          {"claim", event.claim},      {"payload", event.payload}};
+          {"claim", event.claim},      {"payload", readable_json(event.payload)}};
 }
 
 }  // namespace holdfast
