@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/guard.hpp"
+#include "base/text.hpp"
 #include "core/backoff.hpp"
 
 namespace holdfast {
@@ -216,10 +217,10 @@ Settlement on(const Run& run, const Suspended& end) {
 
 Settlement on(const Run& run, const Slept& end) {
   if (!run.is_safe()) return fence_forbids(run, std::nullopt);
-  // `until` in milliseconds since 1970, as the journal records a sleep that is waited for in place.
-  Settlement settlement = handed_back(
-      EventKind::slept, Outcome::slept,
-      {{"key", end.key}, {"name", end.name}, {"until", end.until.time_since_epoch().count()}});
+  // As the journal records a sleep that is waited for in place.
+  Settlement settlement =
+      handed_back(EventKind::slept, Outcome::slept,
+                  {{"key", end.key}, {"name", end.name}, {"until", format_time(end.until)}});
   settlement.at = end.until;
   return settlement;
 }
