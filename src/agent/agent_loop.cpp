@@ -151,6 +151,10 @@ class AgentSegment {
       }
     }
     if (asked.empty()) return;
+    // What was approved is what runs: a redrive may have brought other tools of the same names.
+    std::string terms;
+    for (const auto& [planned, tool] : asked) terms += tool->digest;
+    question.terms = sha256_hex(terms);
     const Reply reply = context_.ask(question);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       Verdict verdict = i < reply.verdicts.size() ? reply.verdicts[i] : Verdict::undecided;

@@ -238,11 +238,12 @@ std::string turn_digest(const RunId& run, const Question& question) {
   for (const GatedCall& call : question.calls) {
     calls.push_back({{"id", call.id}, {"name", call.name}, {"arguments", call.arguments}});
   }
-  const Json turn = {{"run", run},
-                     {"kind", question.kind == WaitKind::approval ? "approval" : "input"},
-                     {"key", question.key},
-                     {"calls", std::move(calls)},
-                     {"schema", question.schema}};
+  Json turn = {{"run", run},
+               {"kind", question.kind == WaitKind::approval ? "approval" : "input"},
+               {"key", question.key},
+               {"calls", std::move(calls)},
+               {"schema", question.schema}};
+  if (!question.terms.empty()) turn["terms"] = question.terms;
   // Half of it is short enough to be typed and long enough to be unique.
   return sha256_hex(dump_json(turn)).substr(0, 32);
 }
