@@ -157,8 +157,8 @@ Settlement on(const Run& run, const Completed& end) {
   settlement.outcome = Outcome::completed;
   settlement.answer = end.answer;
   settlement.payload = {{"reason", to_word(Reason::completed)}, {"answer", end.answer}};
-  return settlement;
   if (!end.finish.empty()) settlement.payload["finish"] = end.finish;
+  return settlement;
 }
 
 Settlement on(const Run& run, const Ended& end) {
@@ -188,9 +188,11 @@ Settlement on(const Run& run, const Ended& end) {
 Settlement on(const Run& run, const Failed& end, bool interactive, WallTime now,
               double unit_random) {
   const bool clears = has_own_fence(run) && end.failure.not_started;
-  Settlement settlement = HOLDFAST_GUARD("decide_fence_first", run.is_clean() || clears)
-                              ? decide_failure(run, end, interactive, now, unit_random)
-                              : fence_forbids(run, end.failure);
+  const bool asks_later = end.probe_is_open && run.is_safe() && !interactive;
+  Settlement settlement =
+      HOLDFAST_GUARD("decide_fence_first", run.is_clean() || clears || asks_later)
+          ? decide_failure(run, end, interactive, now, unit_random)
+          : fence_forbids(run, end.failure);
   settlement.clears_fence = clears;
   return settlement;
 }

@@ -25,6 +25,9 @@ struct Ended {
 struct Failed {
   Failure failure;
   bool in_agent = false;  ///< an exception of unknown kind from an LLM agent is not retried
+  /// The probe of the write that stands could not be asked, for a reason that may pass: whoever
+  /// claims the run next asks it.
+  bool probe_is_open = false;
 };
 struct Suspended {
   Wait wait;
