@@ -153,8 +153,7 @@ TEST(DumpJson, WritesExtremes) {
                       "\x7f",
                       "",
                       Json::array(),
-                      Json::object(),
-                      Json(Json::value_t::discarded)};
+                      Json::object()};
   EXPECT_EQ(dump_json(value), value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
