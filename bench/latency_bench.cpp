@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.hpp"
 #include "env/env.hpp"
 #include "holdfast/runtime.hpp"
 
@@ -47,6 +48,7 @@ std::unique_ptr<Runtime> open(const std::string& url) {
 
 int work(const std::string& url) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  set_log_level(LogLevel::error);  // that its forerunner is gone is known
   const auto runtime = open(url);
   WorkerSettings settings;
   settings.concurrency = 1;

@@ -27,7 +27,7 @@ target_include_directories(holdfast_library PUBLIC
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(holdfast_library
   PUBLIC nlohmann_json::nlohmann_json Threads::Threads
-  PRIVATE fmt::fmt OpenSSL::Crypto SQLite::SQLite3 CURL::libcurl)
+  PRIVATE fmt::fmt OpenSSL::Crypto SQLite::SQLite3 CURL::libcurl PkgConfig::LIBPQ)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
 install(TARGETS holdfast_library EXPORT holdfast_targets

@@ -2,6 +2,8 @@
 #include <pthread.h>
 #include <rapidcheck/gtest.h>
 
+#include <cmath>
+#include <cstdint>
 #include <functional>
 
 #include "base/text.hpp"
@@ -103,6 +105,57 @@ TEST(ParseJson, KeepsLargeIntegers) {
 TEST(DumpJson, NeverThrowsOnBrokenText) {
   EXPECT_EQ(dump_json(Json("a\xFFz")), "\"a\uFFFDz\"");
   EXPECT_EQ(dump_json(Json(std::string("\xE2\x82"))), "\"\uFFFD\"");
+}
+
+Json any_value(int depth) {
+  switch (*rc::gen::inRange(0, depth > 0 ? 9 : 7)) {
+    case 0:
+      return nullptr;
+    case 1:
+      return *rc::gen::arbitrary<bool>();
+    case 2:
+      return *rc::gen::arbitrary<std::int64_t>();
+    case 3:
+      return *rc::gen::arbitrary<std::uint64_t>();
+    case 4:
+      return *rc::gen::arbitrary<double>();
+    case 5:
+      return *rc::gen::arbitrary<std::string>();
+    case 6:
+      return *rc::gen::container<std::string>(rc::gen::inRange<char>(' ', '~'));
+    case 7: {
+      Json array = Json::array();
+      for (int left = *rc::gen::inRange(0, 4); left > 0; --left) array += any_value(depth - 1);
+      return array;
+    }
+    default: {
+      Json object = Json::object();
+      for (int left = *rc::gen::inRange(0, 4); left > 0; --left) {
+        object[*rc::gen::arbitrary<std::string>()] = any_value(depth - 1);
+      }
+      return object;
+    }
+  }
+}
+
+RC_GTEST_PROP(DumpJson, WritesAnyValueAsTheLibraryWould, ()) {
+  const Json value = any_value(3);
+  RC_ASSERT(dump_json(value) == value.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+TEST(DumpJson, WritesExtremes) {
+  const Json value = {INT64_MIN,
+                      INT64_MAX,
+                      UINT64_MAX,
+                      -0.0,
+                      1e300,
+                      std::nan(""),
+                      "\x7f",
+                      "",
+                      Json::array(),
+                      Json::object(),
+                      Json(Json::value_t::discarded)};
+  EXPECT_EQ(dump_json(value), value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 RC_GTEST_PROP(ParseJson, NeverThrowsWhateverItIsGiven, (const std::string& bytes)) {

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "base/canonical.hpp"
 #include "base/guard.hpp"
 #include "base/text.hpp"
 #include "core/validate.hpp"
@@ -14,17 +15,15 @@ namespace holdfast {
 namespace {
 
 // What makes two requests under one idempotency key the same: everything that the caller said, as
-// it was said, so that a relative delay stays equal when it is asked again.
+// it was said, so that a relative delay stays equal when it is asked again. Enqueueing in SQL makes
+// the same digest (store/postgres/pg_enqueue_sql.hpp).
 std::string content_digest(const RunRequest& request) {
-  Json content = {{"agent", request.agent},
-                  {"input", request.input},
-                  {"priority", request.priority},
-                  {"labels", request.labels}};
-  if (request.queue) content["queue"] = *request.queue;
-  if (request.max_requeues) content["max_requeues"] = *request.max_requeues;
-  if (request.delay) content["delay"] = request.delay->count();
-  if (request.at) content["at"] = request.at->time_since_epoch().count();
-  return sha256_hex(dump_json(content));
+  const auto or_null = [](const auto& said) { return said ? Json(*said) : Json(); };
+  const auto at = request.at ? Json(request.at->time_since_epoch().count()) : Json();
+  const auto delay = request.delay ? Json(request.delay->count()) : Json();
+  return sha256_hex(canonical_text(
+      Json::array({request.agent, request.input, request.priority, request.labels,
+                   or_null(request.queue), or_null(request.max_requeues), delay, at})));
 }
 
 [[noreturn]] void refuse_conflict(const EnqueueResult& result, const NewRun& wanted) {

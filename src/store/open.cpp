@@ -1,6 +1,8 @@
 #include <string_view>
 
 #include "store/memory/memory_store.hpp"
+#include "store/postgres/postgres_store.hpp"
+#include "store/postgres/url.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/store.hpp"
 
@@ -18,24 +20,23 @@ std::string get_path(const std::string& url) {
       url.find('\0') == std::string::npos) {
     return url.substr(kSqlite.size());
   }
-  if (url.starts_with("postgresql:") || url.starts_with("postgres:")) {
-    throw RefusedError(Refusal::usage,
-                       "this build has no PostgreSQL store; use sqlite:PATH or memory:");
-  }
-  throw RefusedError(Refusal::usage, "'" + url +
-                                         "' is not the URL of a store; use sqlite:PATH (for "
-                                         "example sqlite:holdfast.db) or memory:");
+  throw RefusedError(Refusal::usage,
+                     "'" + postgres::redact_url(url) +
+                         "' is not the URL of a store; use sqlite:PATH (for example "
+                         "sqlite:holdfast.db), postgresql://USER@HOST/DATABASE or memory:");
 }
 
 }  // namespace
 
 std::unique_ptr<Store> open_store(const std::string& url, Env& env) {
   if (is_memory(url)) return open_memory_store(env);
+  if (postgres::is_postgres_url(url)) return open_postgres_store(url, env);
   return open_sqlite_store(get_path(url), env);
 }
 
 MigrationReport migrate_store(const std::string& url, Env& env) {
   if (is_memory(url)) return {};
+  if (postgres::is_postgres_url(url)) return migrate_postgres_store(url, env);
   return migrate_sqlite_store(get_path(url), env);
 }
 

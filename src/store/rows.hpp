@@ -58,6 +58,8 @@ class Rows {
   /// Writes what changed and appends the events. `stored.run` keeps its cold parts and becomes the
   /// row as it is now.
   virtual void save(StoredRun& stored, Change&) = 0;
+  /// A hint: this saved row will soon be loaded again.
+  virtual void keep(StoredRun) {}
   virtual void erase(const StoredRun&) = 0;
 
   /// The journal of a run, from the first event whose claim is at least `from_claim`.

@@ -178,8 +178,8 @@ class Store {
   virtual std::vector<Finding> audit() = 0;
 };
 
-/// `memory:` or `sqlite:PATH`. Throws RefusedError (usage) for other forms, StoreError when it
-/// cannot be used.
+/// `memory:`, `sqlite:PATH` or `postgresql://…`. Throws RefusedError (usage) for other forms,
+/// StoreError when it cannot be used.
 std::unique_ptr<Store> open_store(const std::string& url, Env&);
 
 /// Opens the store, which brings its schema up to date. The versions before (0: there was none) and

@@ -1,13 +1,25 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/guard.hpp"
 #include "store/rows.hpp"
 #include "store/verbs.hpp"
 
 namespace holdfast {
+
+/// What a verb is going to look at, so that a store may fetch it in one go. A hint: the verb may
+/// look at other rows, too.
+struct Foresight {
+  std::vector<RunId> runs;
+  std::vector<std::string> keys;        ///< of idempotency
+  std::optional<WorkerId> holder;       ///< its leases
+  const ClaimRequest* claim = nullptr;  ///< what it may take
+};
 
 /// What all kinds of store have in common: each verb is one transaction over rows.
 class VerbStore : public Store {
@@ -36,15 +48,18 @@ class VerbStore : public Store {
 
   /// One write transaction; returns when it is durable. `work` may run again after a rollback, so
   /// it sets its results and does not add to them.
-  virtual void transact(const Work& work) = 0;
+  virtual void transact(const Work& work, const Foresight&) = 0;
   /// A look at the rows as they are; what is saved is forgotten.
   virtual void consult(const Work& work) = 0;
   /// Before this thread looks for work: what falls due from now on ends its next wait.
   virtual void about_to_look() = 0;
+  /// Whether anything is due, else when the next run falls due; takes no lock.
+  virtual verbs::Look look(const ClaimRequest&);
 
  private:
   template <class Verb>
-  auto write(const Verb& verb) -> decltype(verb(std::declval<Rows&>()));
+  auto write(const Verb& verb, const Foresight& foresight = {})
+      -> decltype(verb(std::declval<Rows&>()));
 };
 
 }  // namespace holdfast

@@ -27,10 +27,11 @@ Write to_write(const Declined& declined) {
   return Write::lost;
 }
 
-/// Saves what the transition says, or tells why it does not apply.
+/// Saves what the transition says, or tells why it does not apply. `stored` is spent.
 Write apply(Rows& rows, StoredRun& stored, Transition transition) {
   if (auto* declined = std::get_if<Declined>(&transition)) return to_write(*declined);
   rows.save(stored, std::get<Change>(transition));
+  rows.keep(std::move(stored));
   return Write::applied;
 }
 
@@ -82,6 +83,7 @@ bool try_claim(Rows& rows, const ClaimRequest& request, const RunId& id, ClaimRe
   if (!std::holds_alternative<Change>(transition)) return false;
   rows.save(*stored, std::get<Change>(transition));
   result.runs.push_back(as_claimed(*stored));
+  rows.keep(std::move(*stored));
   return true;
 }
 

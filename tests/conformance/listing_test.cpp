@@ -7,7 +7,7 @@ namespace {
 
 class Listing : public StoreTest {
  protected:
-  std::vector<RunId> list(ListFilter filter = {}) {
+  std::vector<RunId> list(const ListFilter& filter = {}) {
     std::vector<RunId> ids;
     for (const auto& run : store->list(filter).runs) ids.push_back(run.id);
     return ids;
@@ -30,7 +30,7 @@ class Listing : public StoreTest {
     return store->purge(request, 100);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Stores, Listing, ::testing::Values("memory", "sqlite"));
+INSTANTIATE_TEST_SUITE_P(Stores, Listing, ::testing::ValuesIn(store_kinds()));
 
 TEST_P(Listing, ShowsNewestFirstWithInputsAndLabels) {
   NewRun first = a_run(env);

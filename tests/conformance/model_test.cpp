@@ -1,4 +1,5 @@
-// The same random operations on memory and SQLite, under one clock: answers, rows and events agree.
+// The same random operations on memory and the other stores, under one clock: answers, rows and
+// events agree.
 
 #include <fmt/format.h>
 #include <rapidcheck.h>
@@ -6,6 +7,7 @@
 #include "base/text.hpp"
 #include "conformance/store_test_support.hpp"
 #include "core/run_codec.hpp"
+#include "store/postgres/connection.hpp"
 
 namespace holdfast::testing {
 namespace {
@@ -282,29 +284,51 @@ class Driver {
   std::vector<Claimed> claims_;
 };
 
-TEST(Model, MemoryAndSqliteAgreeOnEveryHistory) {
+/// `open(env)` makes an empty store to hold against the model.
+template <class Open>
+void expect_same_histories(const std::string& name, const Open& open) {
   const auto number = rc::gen::inRange(0, 100);
   const auto numbers = rc::gen::build<Numbers>(
       rc::gen::set(&Numbers::operation, rc::gen::inRange(0, 22)), rc::gen::set(&Numbers::a, number),
       rc::gen::set(&Numbers::b, number), rc::gen::set(&Numbers::c, number));
-  const bool is_ok = rc::check("memory and sqlite agree", [&] {
+  const bool is_ok = rc::check("memory and " + name + " agree", [&] {
     const auto history = *rc::gen::container<std::vector<Numbers>>(numbers);
-    TempFolder folder;
     ManualEnv env;
     Driver memory(env, open_store("memory:", env));
-    Driver sqlite(env, open_store("sqlite:" + folder.file("runs.db"), env));
+    Driver other(env, open(env));
     std::vector<RunId> ids;
     for (const Numbers& n : history) {
       const RunId fresh = env.new_id();
       const std::string expected = memory.apply(n, fresh, ids);
-      const std::string actual = sqlite.apply(n, fresh, ids);
+      const std::string actual = other.apply(n, fresh, ids);
       RC_ASSERT(actual == expected);
       ids.push_back(fresh);
       env.advance(Duration(n.c % 2 == 0 ? n.b : n.b * 500));
     }
-    RC_ASSERT(sqlite.state(ids) == memory.state(ids));
+    RC_ASSERT(other.state(ids) == memory.state(ids));
   });
   EXPECT_TRUE(is_ok);
+}
+
+TEST(Model, MemoryAndSqliteAgreeOnEveryHistory) {
+  TempFolder folder;
+  int number = 0;
+  expect_same_histories("sqlite", [&](Env& env) {
+    return open_store(fmt::format("sqlite:{}", folder.file(fmt::format("{}.db", ++number))), env);
+  });
+}
+
+/// In one schema that is emptied: making one costs as much as a history.
+TEST(Model, MemoryAndPostgresAgreeOnEveryHistory) {
+  const std::string schema = PostgresServer::fresh_schema();
+  expect_same_histories("postgres", [&](Env& env) {
+    auto store = open_postgres(schema, env);
+    postgres::Connection db(postgres::parse_target(PostgresServer::shared().url(schema)));
+    for (const char* table : {"runs", "run_data", "labels", "events", "policies", "workers"}) {
+      db.execute(fmt::format("DELETE FROM {}.{}", schema, table));
+    }
+    return store;
+  });
 }
 
 }  // namespace

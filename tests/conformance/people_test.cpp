@@ -13,7 +13,7 @@ class People : public StoreTest {
     return claimed.run.id;
   }
   Claimed waiting(std::optional<Duration> timeout = {}) {
-    const Claimed claimed = claimed_run();
+    Claimed claimed = claimed_run();
     store->settle(claimed.lease, suspending(claimed.run, env, timeout));
     return claimed;
   }
@@ -26,7 +26,7 @@ class People : public StoreTest {
     return decision;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Stores, People, ::testing::Values("memory", "sqlite"));
+INSTANTIATE_TEST_SUITE_P(Stores, People, ::testing::ValuesIn(store_kinds()));
 
 TEST_P(People, CancelIsImmediateAndIdempotent) {
   const auto run = enqueue();

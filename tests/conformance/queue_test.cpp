@@ -7,7 +7,7 @@ namespace holdfast::testing {
 namespace {
 
 class Queue : public StoreTest {};
-INSTANTIATE_TEST_SUITE_P(Stores, Queue, ::testing::Values("memory", "sqlite"));
+INSTANTIATE_TEST_SUITE_P(Stores, Queue, ::testing::ValuesIn(store_kinds()));
 
 TEST_P(Queue, KeepsWhatWasEnqueued) {
   NewRun wanted = a_run(env);

@@ -6,7 +6,7 @@ namespace holdfast::testing {
 namespace {
 
 class Reap : public StoreTest {};
-INSTANTIATE_TEST_SUITE_P(Stores, Reap, ::testing::Values("memory", "sqlite"));
+INSTANTIATE_TEST_SUITE_P(Stores, Reap, ::testing::ValuesIn(store_kinds()));
 
 TEST_P(Reap, RequeuesAStaleRunAtOnceAndCharged) {
   const Claimed claimed = claimed_run();

@@ -4,7 +4,7 @@ namespace holdfast::testing {
 namespace {
 
 class Segment : public StoreTest {};
-INSTANTIATE_TEST_SUITE_P(Stores, Segment, ::testing::Values("memory", "sqlite"));
+INSTANTIATE_TEST_SUITE_P(Stores, Segment, ::testing::ValuesIn(store_kinds()));
 
 TEST_P(Segment, RecordedStepRenewsAndAppends) {
   const Claimed claimed = claimed_run();
@@ -183,7 +183,7 @@ class OvertakenEnv : public ManualEnv {
 
 TEST_P(Segment, ARenewalThatIsOvertakenByALaterOneShortensNoLease) {
   OvertakenEnv clock;
-  const auto own = open_store(GetParam() == "memory" ? "memory:" : url() + "-2", clock);
+  const auto own = open_empty(clock);
   const NewRun run = a_run(clock);
   own->enqueue(std::span(&run, 1));
   const Claimed claimed = own->claim({worker, {offer()}, {}, 1, {}}).runs.at(0);

@@ -19,7 +19,7 @@ namespace holdfast::testing {
 namespace {
 
 TEST_F(SqliteFile, RefusesUrlsOfOtherForms) {
-  for (const char* url : {"", "sqlite:", "runs.db", "mysql:x", "memory:x", "postgresql://x/y"}) {
+  for (const char* url : {"", "sqlite:", "runs.db", "mysql:x", "memory:x", "postgresql:x"}) {
     EXPECT_THROW(open_store(url, env), RefusedError) << url;
   }
 }

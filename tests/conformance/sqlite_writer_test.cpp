@@ -76,6 +76,36 @@ TEST_F(SqliteWriter, FailingWriteIsUndoneAloneAmongOthers) {
   EXPECT_EQ(store->stats().by_status.at("queued"), 60);
 }
 
+/// As a process leaves it that is frozen between two tries.
+TEST_F(SqliteWriter, WhoeverIsFrozenWhileItWaitsItsTurnHoldsUpNobody) {
+  auto store = open();
+  const int lock = ::open((path() + "-lock").c_str(), O_RDWR | O_CLOEXEC);
+  struct flock turn {};
+  turn.l_type = F_WRLCK;
+  turn.l_whence = SEEK_SET;
+  turn.l_len = 1;
+  ASSERT_EQ(fcntl(lock, F_OFD_SETLK, &turn), 0);
+  std::atomic<bool> is_first_written{false};
+  std::atomic<bool> is_done{false};
+  std::atomic<bool> was_in_vain{false};
+  auto clock = env.spawn({}, [&] {
+    for (int i = 0; i < 10'000 && !is_done; ++i) {
+      if (!is_first_written) env.advance(1ms);
+      env.sleep_for(2ms, {});
+    }
+    was_in_vain = !is_done;
+    close(lock);
+  });
+  enqueue(*store);
+  is_first_written = true;
+  // Time stands still from here on: no write waits anew.
+  for (int i = 0; i < 5; ++i) enqueue(*store);
+  is_done = true;
+  clock.reset();
+  EXPECT_FALSE(was_in_vain) << "written only when the turn was free";
+  EXPECT_EQ(store->stats().by_status.at("queued"), 6);
+}
+
 TEST_F(SqliteWriter, FrozenWriterIsNamedAndStopsNobodysReading) {
   auto store = open();
   const auto run = enqueue(*store);

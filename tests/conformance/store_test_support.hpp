@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "core/decide.hpp"
+#include "store/postgres/postgres_store.hpp"
 #include "store/store.hpp"
 #include "support/manual_env.hpp"
+#include "support/postgres_server.hpp"
 #include "support/temp_folder.hpp"
 
 namespace holdfast::testing {
@@ -94,13 +96,25 @@ inline std::vector<std::string> kinds(Store& store, const RunId& id) {
 
 using Kinds = std::vector<std::string>;
 
+inline std::vector<std::string> store_kinds() { return {"memory", "sqlite", "postgres"}; }
+
+/// Under the clocks of a test, in place of the server's.
+inline std::unique_ptr<Store> open_postgres(const std::string& schema, Env& env) {
+  return open_postgres_store(PostgresServer::shared().url(schema), env, [&env] {
+    return Now{env.wall_now(), env.store_now()};
+  });
+}
+
 /// A store of the kind that the parameter names, with clocks that stand still.
 class StoreTest : public ::testing::TestWithParam<std::string> {
  protected:
-  StoreTest() : store(open_store(url(), env)) {}
+  StoreTest() : store(open_empty(env)) {}
 
-  std::string url() const {
-    return GetParam() == "memory" ? "memory:" : "sqlite:" + folder.file("runs.db");
+  /// Another one with nothing in it.
+  std::unique_ptr<Store> open_empty(Env& clock) {
+    if (GetParam() == "memory") return open_store("memory:", clock);
+    if (GetParam() == "postgres") return open_postgres(PostgresServer::fresh_schema(), clock);
+    return open_store("sqlite:" + folder.file("runs" + std::to_string(++files) + ".db"), clock);
   }
   holdfast::Run enqueue(const NewRun& run) {
     return store->enqueue(std::span(&run, 1)).front().run;
@@ -133,6 +147,7 @@ class StoreTest : public ::testing::TestWithParam<std::string> {
   ReapReport reap(int limit = 50) { return store->reap(limit, false, worker_lost(env)); }
 
   TempFolder folder;
+  int files = 0;
   ManualEnv env;
   std::unique_ptr<Store> store;
   WorkerId worker = "worker-1";

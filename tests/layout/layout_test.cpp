@@ -89,8 +89,11 @@ std::string module_of(const std::string& path,
 /// What an include stands for in the table: a library, a kind of standard header, or a module.
 std::string meaning_of(const std::string& header) {
   static const std::map<std::string, std::string> kLibraries = {
-      {"nlohmann/", "json"},   {"fmt/", "fmt"},   {"toml++/", "toml"},     {"CLI/", "CLI11"},
-      {"openssl/", "openssl"}, {"curl/", "curl"}, {"sqlite3.h", "sqlite"}, {"holdfast/", "public"}};
+      {"nlohmann/", "json"},   {"fmt/", "fmt"},
+      {"toml++/", "toml"},     {"CLI/", "CLI11"},
+      {"openssl/", "openssl"}, {"curl/", "curl"},
+      {"sqlite3.h", "sqlite"}, {"libpq-fe.h", "postgres"},
+      {"holdfast/", "public"}};
   static const std::set<std::string> kWorld = {
       "thread", "mutex",  "condition_variable", "fstream", "iostream", "filesystem", "shared_mutex",
       "future", "random", "semaphore",          "latch"};

@@ -25,7 +25,7 @@ class MemoryStore : public VerbStore {
   }
 
  protected:
-  void transact(const Work& work) override {
+  void transact(const Work& work, const Foresight&) override {
     std::unique_lock lock(mutex_);
     // Under the lock: a later transaction never sees an earlier time.
     rows_.begin({env_.wall_now(), env_.store_now()});

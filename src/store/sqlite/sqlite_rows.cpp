@@ -91,6 +91,7 @@ void SqliteRows::begin(const Now& now, bool is_dry) {
   is_dry_ = is_dry;
   has_queued_ = false;
   last_position_ = 0;
+  newest_id_.reset();
   counts_.clear();
 }
 
@@ -112,10 +113,12 @@ void SqliteRows::keep_rows(std::int64_t data_version) {
 }
 
 /// Running rows are the ones that are asked for again and again.
-void SqliteRows::keep(const StoredRun& stored) {
+void SqliteRows::keep(StoredRun stored) {
   if (data_version_ == 0 || !stored.run.status.is(Status::running)) return;
   if (kept_.size() >= kKeptRows) kept_.clear();
-  kept_.insert_or_assign(stored.run.id, stored);
+  take_cold(stored.run);
+  RunId id = stored.run.id;
+  kept_.insert_or_assign(std::move(id), std::move(stored));
 }
 
 std::optional<StoredRun> SqliteRows::load(const RunId& id, Parts parts) {
@@ -125,12 +128,22 @@ std::optional<StoredRun> SqliteRows::load(const RunId& id, Parts parts) {
     Run& run = stored->run;
     if (run.lease_until) run.lease_expires_at = now_.wall + (*run.lease_until - now_.store);
   } else {
+    if (is_newest(id)) return std::nullopt;
     auto cursor = db_.query(kLoad, id);
     if (!cursor.next()) return std::nullopt;
     stored = read_run(cursor);
   }
   if (parts == Parts::all) read_cold(*stored, true);
   return stored;
+}
+
+/// Ids grow with time: a new run's stands behind all others, and need not be looked for.
+bool SqliteRows::is_newest(const RunId& id) {
+  if (!newest_id_) {
+    auto cursor = db_.query(kNewestId);
+    newest_id_ = cursor.next() ? cursor.text(0) : "";
+  }
+  return id > *newest_id_;
 }
 
 StoredRun SqliteRows::read_run(const Cursor& at) {
@@ -232,6 +245,7 @@ StoredRun SqliteRows::insert(const NewRun& wanted, Change& change) {
           as_text(run.waiting_for), wait_deadline(run), run.last_sequence,
           newest_position() + events);
   stored.row = db_.last_row();
+  if (newest_id_ && run.id > *newest_id_) newest_id_ = run.id;
   db_.run(kInsertData, stored.row, dump_json(run.input), as_text(run.definition),
           run.idempotency_key, wanted.content_digest);
   for (const auto& [key, value] : run.labels) db_.run(kInsertLabel, stored.row, key, value);
@@ -259,7 +273,6 @@ void SqliteRows::save(StoredRun& stored, Change& change) {
       count(after.run, 1);
     }
     if (after.run.status.is(Status::queued)) has_queued_ = true;
-    keep(after);
   }
   give_cold(after.run, std::move(cold));
   stored = std::move(after);

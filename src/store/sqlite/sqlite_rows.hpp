@@ -38,6 +38,7 @@ class SqliteRows : public Rows {
   std::string content_digest(const StoredRun&) override;
   StoredRun insert(const NewRun&, Change&) override;
   void save(StoredRun&, Change&) override;
+  void keep(StoredRun) override;
   void erase(const StoredRun&) override;
   std::vector<Event> journal(const StoredRun&, std::int64_t from_claim) override;
   bool has_operation(const StoredRun&, const std::string& operation) override;
@@ -62,10 +63,10 @@ class SqliteRows : public Rows {
  private:
   using CountKey = std::pair<std::string, std::string>;
 
-  void keep(const StoredRun&);
-
   /// The last position that was given away.
   std::int64_t newest_position();
+  /// No stored run has this id or one above it.
+  bool is_newest(const RunId&);
   void append(StoredRun&, std::vector<NewEvent>&);
   void update(const StoredRun& before, StoredRun& stored);
   void count(const Run&, std::int64_t by);
@@ -84,6 +85,7 @@ class SqliteRows : public Rows {
   bool is_dry_ = false;
   bool has_queued_ = false;
   std::int64_t last_position_ = 0;  ///< 0: not asked yet in this transaction
+  std::optional<RunId> newest_id_;  ///< the greatest there is; none: not asked yet, as above
   std::map<CountKey, std::int64_t> counts_;
   std::int64_t data_version_ = 0;              ///< 0: rows are not kept
   std::unordered_map<RunId, StoredRun> kept_;  ///< without their cold parts

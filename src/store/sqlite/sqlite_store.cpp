@@ -17,9 +17,9 @@
 #include "store/sqlite/sqlite_presence.hpp"
 #include "store/sqlite/statements.hpp"
 #include "store/sqlite/wake_file.hpp"
-#include "store/sqlite/worker_codec.hpp"
 #include "store/sqlite/writer.hpp"
 #include "store/verb_store.hpp"
+#include "store/worker_codec.hpp"
 
 namespace holdfast {
 namespace sqlite {
@@ -144,7 +144,7 @@ class SqliteStore : public VerbStore {
   }
 
  protected:
-  void transact(const Work& work) override { writer_.run(work); }
+  void transact(const Work& work, const Foresight&) override { writer_.run(work); }
 
   void consult(const Work& work) override {
     read([&](SqliteRows& rows, Connection&) {

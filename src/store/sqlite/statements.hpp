@@ -13,6 +13,7 @@ namespace holdfast::sqlite {
 
 // Rows
 inline constexpr char kLoad[] = "SELECT " HOLDFAST_RUN_COLUMNS " FROM runs WHERE id = ?1";
+inline constexpr char kNewestId[] = "SELECT id FROM runs ORDER BY id DESC LIMIT 1";
 inline constexpr char kLoadData[] =
     "SELECT input, answer, definition, idempotency_key FROM run_data WHERE run = ?1";
 inline constexpr char kLoadLabels[] = "SELECT key, value FROM labels WHERE run = ?1";

@@ -18,6 +18,8 @@
 namespace holdfast::sqlite {
 namespace {
 
+/// A process that is frozen while it waits its turn keeps the others waiting no longer than this.
+constexpr Duration kTurnKeptFor = std::chrono::milliseconds(200);
 constexpr Duration kNamedAfter = std::chrono::seconds(2);
 constexpr Duration kNamedEvery = std::chrono::seconds(10);
 
@@ -104,6 +106,7 @@ void WriteLock::lock() {
   for (int tries = 0; !try_once(); ++tries) {
     const StoreTime now = env_.store_now();
     if (!waiting_since) waiting_since = now;
+    if (now - *waiting_since >= kTurnKeptFor) passes_by_ = true;
     if (now - *waiting_since >= kNamedAfter && now - named_at >= kNamedEvery) {
       named_at = now;
       log(LogLevel::warn,
@@ -131,7 +134,10 @@ void WriteLock::take() {
 }
 
 bool WriteLock::try_once() {
-  if (!set_turn(file_.get(), F_WRLCK) || !try_whole(file_.get())) return false;
+  const bool is_next = set_turn(file_.get(), F_WRLCK);
+  if (is_next) passes_by_ = false;
+  if (!is_next && !passes_by_) return false;
+  if (!try_whole(file_.get())) return false;
   if (HOLDFAST_GUARD("lock_file_same", is_same_file(path_, file_.get()))) return true;
   // Somebody removed the file: those who come later lock another one.
   open();

@@ -32,7 +32,8 @@ class Descriptor {
 bool is_same_file(const std::string& path, int fd);
 
 /// The lock that every write transaction and every checkpoint of any process takes: `PATH-lock`.
-/// Waiters take turns, so that a busy process cannot keep the others out. One thread at a time (the
+/// Waiters take turns, so that a busy process cannot keep the others out; a turn that is not taken
+/// is passed by. One thread at a time (the
 /// leading writer's). The holder's process id stands in the file.
 class WriteLock {
  public:
@@ -57,6 +58,7 @@ class WriteLock {
   const std::string path_;
   Env& env_;
   Descriptor file_;
+  bool passes_by_ = false;  ///< whoever is next has not moved for long
 };
 
 }  // namespace holdfast::sqlite

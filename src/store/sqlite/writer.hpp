@@ -1,7 +1,5 @@
 #pragma once
 
-#include <semaphore.h>
-
 #include <deque>
 #include <exception>
 #include <functional>
@@ -11,6 +9,7 @@
 #include "env/env.hpp"
 #include "store/sqlite/sqlite_rows.hpp"
 #include "store/sqlite/write_lock.hpp"
+#include "store/wake_up.hpp"
 
 namespace holdfast::sqlite {
 
@@ -41,22 +40,6 @@ class Writer {
   void check_file() const;
 
  private:
-  /// Sleeps at once: std::binary_semaphore yields a while first, and with 64 waiting threads that
-  /// is a fifth of the machine.
-  class WakeUp {
-   public:
-    WakeUp() { sem_init(&semaphore_, 0, 0); }
-    WakeUp(const WakeUp&) = delete;
-    ~WakeUp() { sem_destroy(&semaphore_); }
-    void acquire() {
-      while (sem_wait(&semaphore_) != 0) {
-      }
-    }
-    void release() { sem_post(&semaphore_); }
-
-   private:
-    sem_t semaphore_{};
-  };
   struct Waiter {
     const Work* work = nullptr;
     std::exception_ptr error;

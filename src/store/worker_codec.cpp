@@ -1,6 +1,6 @@
-#include "store/sqlite/worker_codec.hpp"
+#include "store/worker_codec.hpp"
 
-namespace holdfast::sqlite {
+namespace holdfast {
 
 Json encode(const WorkerRow& row) {
   return {{"name", row.name},     {"host", row.host},
@@ -25,4 +25,4 @@ WorkerRow decode_worker(const Json& json) {
   return row;
 }
 
-}  // namespace holdfast::sqlite
+}  // namespace holdfast

@@ -1,0 +1,209 @@
+#include "store/postgres/pg_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/guard.hpp"
+#include "store/postgres/pg_statements.hpp"
+
+namespace holdfast::postgres {
+namespace {
+
+constexpr int kMostLeaders = 2;
+constexpr std::size_t kMostInBatch = 512;
+/// How often a transaction that met another one is tried.
+constexpr int kMostTries = 6;
+/// A commit may wait for a standby. Whoever gives up waiting does not know.
+constexpr Duration kCommitPatience = std::chrono::seconds(30);
+
+/// The answer never came, or says that it is not sure: nothing of it may be done again here.
+class UnknownCommit : public StoreError {
+ public:
+  UnknownCommit(const Target& target, std::string_view why)
+      : StoreError(fmt::format("it is not known whether the store {} keeps a write: {}",
+                               target.shown, why),
+                   false) {}
+};
+
+/// Thrown where it is known that nothing was stored and a new session may do better.
+struct LostBeforeCommit {
+  std::exception_ptr error;
+};
+
+}  // namespace
+
+PgWriter::PgWriter(const Target& target, Env& env, PgRows::IsGone is_gone, PgRows::Clock clock,
+                   OnQueued on_queued)
+    : target_(target),
+      env_(env),
+      is_gone_(std::move(is_gone)),
+      clock_(std::move(clock)),
+      on_queued_(std::move(on_queued)) {}
+
+void PgWriter::run(const Work& work, const Foresight& foresight) {
+  Waiter self;
+  self.work = &work;
+  self.foresight = &foresight;
+  bool must_wait = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (leaders_ < kMostLeaders) {
+      ++leaders_;
+      self.leads = true;
+    } else {
+      waiting_.push_back(&self);
+      must_wait = true;
+    }
+  }
+  // Until it wakes this thread another leader may write to `self`: it is not looked at before.
+  if (must_wait) self.awake.acquire();
+  if (self.leads) lead(self);
+  if (self.error) std::rethrow_exception(self.error);
+}
+
+/// The next leader starts before the others are told.
+void PgWriter::lead(Waiter& self) {
+  const auto batch = take_batch(self);
+  execute(batch);
+  Waiter* next = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) {
+      --leaders_;
+    } else {
+      next = waiting_.front();
+      waiting_.pop_front();
+      next->leads = true;
+    }
+  }
+  if (next != nullptr) next->awake.release();
+  for (Waiter* waiter : batch) {
+    if (waiter != &self) waiter->awake.release();
+  }
+}
+
+PgWriter::Batch PgWriter::take_batch(Waiter& self) {
+  const std::lock_guard lock(mutex_);
+  Batch batch{&self};
+  while (!waiting_.empty() && batch.size() < kMostInBatch) {
+    batch.push_back(waiting_.front());
+    waiting_.pop_front();
+  }
+  return batch;
+}
+
+std::unique_ptr<PgWriter::Session> PgWriter::take_session() {
+  const std::lock_guard lock(mutex_);
+  if (idle_.empty()) return std::make_unique<Session>(is_gone_, clock_);
+  auto session = std::move(idle_.back());
+  idle_.pop_back();
+  return session;
+}
+
+void PgWriter::execute(const Batch& batch) {
+  auto session = take_session();
+  session->queued.clear();
+  try {
+    commit_together(*session, batch);
+    HOLDFAST_FAILPOINT("commit.after");
+  } catch (...) {
+    for (Waiter* waiter : batch) waiter->error = std::current_exception();
+  }
+  if (!session->queued.empty()) on_queued_(session->queued);
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(session));
+}
+
+void PgWriter::commit_together(Session& session, const Batch& batch) {
+  for (int lost = 0;; ++lost) {
+    try {
+      try_batch(session, batch);
+      return;
+    } catch (const LostBeforeCommit& gone) {
+      // A session that a restart or a failover ended, perhaps while it was idle.
+      if (lost == 1) std::rethrow_exception(gone.error);
+    } catch (const UnknownCommit&) {
+      throw;
+    } catch (...) {
+      if (batch.size() == 1) throw;
+      break;
+    }
+  }
+  // One of them failed: each by itself, so that it fails for its own sake only.
+  for (Waiter* waiter : batch) commit_alone(session, *waiter);
+}
+
+void PgWriter::commit_alone(Session& session, Waiter& waiter) {
+  try {
+    try_batch(session, {&waiter});
+  } catch (const LostBeforeCommit& gone) {
+    waiter.error = gone.error;
+  } catch (...) {
+    waiter.error = std::current_exception();
+  }
+}
+
+/// The other one is to get what it waits for first.
+void PgWriter::pause_before_retry(int tries) {
+  env_.sleep_for(Duration(2 + static_cast<std::int64_t>(env_.unit_random() * 10 * tries)), {});
+}
+
+/// One transaction, again where it met another one.
+void PgWriter::try_batch(Session& session, const Batch& batch) {
+  for (int tries = 1;; ++tries) {
+    try {
+      begin(session, batch);
+      for (Waiter* waiter : batch) (*waiter->work)(session.rows);
+      session.rows.send_changes();
+      HOLDFAST_FAILPOINT("commit.before");
+    } catch (const PgError& error) {
+      if (session.db != nullptr) session.db->roll_back();
+      session.rows.rolled_back();
+      if (error.is_lost() || (session.db != nullptr && session.db->is_broken())) {
+        throw LostBeforeCommit{std::current_exception()};
+      }
+      if (!HOLDFAST_GUARD("collision_retried", error.is_collision()) || tries == kMostTries) throw;
+      pause_before_retry(tries);
+      continue;
+    } catch (...) {
+      if (session.db != nullptr) session.db->roll_back();
+      session.rows.rolled_back();
+      throw;
+    }
+    try {
+      commit(session);
+      return;
+    } catch (const PgError& error) {
+      session.db->roll_back();
+      session.rows.rolled_back();
+      if (error.is_lost()) throw UnknownCommit(target_, error.what());
+      if (!error.is_collision() || tries == kMostTries) throw;
+      pause_before_retry(tries);
+    }
+  }
+}
+
+void PgWriter::begin(Session& session, const Batch& batch) {
+  if (!session.db || !session.db->is_usable()) {
+    session.db.reset();
+    session.db = Connection::make_tuned(target_);
+  }
+  std::vector<const Foresight*> foresights;
+  for (const Waiter* waiter : batch) foresights.push_back(waiter->foresight);
+  session.rows.begin(*session.db, foresights);
+}
+
+void PgWriter::commit(Session& session) {
+  Connection& db = *session.db;
+  db.send(kUntimed);
+  db.send(kCommit);
+  const auto results = db.flush(kCommitPatience);
+  // Cut short on its way to the standby: it stands here, and perhaps nowhere else.
+  if (!db.warning().empty()) throw UnknownCommit(target_, db.warning());
+  if (results.back().command() != "COMMIT") throw UnknownCommit(target_, "it ended otherwise");
+  session.rows.committed();
+  for (const auto& [agent, number] : session.rows.queued()) session.queued[agent] += number;
+}
+
+}  // namespace holdfast::postgres

@@ -1,0 +1,274 @@
+#include "store/postgres/postgres_store.hpp"
+
+#include <fmt/format.h>
+
+#include "base/guard.hpp"
+#include "base/text.hpp"
+#include "store/postgres/pg_audit.hpp"
+#include "store/postgres/pg_migrations.hpp"
+#include "store/postgres/pg_presence.hpp"
+#include "store/postgres/pg_reader.hpp"
+#include "store/postgres/pg_statements.hpp"
+#include "store/postgres/pg_wake.hpp"
+#include "store/postgres/pg_writer.hpp"
+#include "store/verb_store.hpp"
+#include "store/worker_codec.hpp"
+
+namespace holdfast {
+namespace postgres {
+namespace {
+
+/// How often a claim that found everything locked by others looks again.
+constexpr int kClaimTries = 4;
+
+MigrationReport prepare_schema(const Target& target, Env& env) {
+  Connection db(target);
+  const MigrationReport report = migrate_schema(db, env);
+  settle_positions(db);
+  db.ask(kTidyPresences);
+  return report;
+}
+
+class PostgresStore : public VerbStore {
+ public:
+  PostgresStore(const Target& target, Env& env, const PostgresClock& clock)
+      : target_(target),
+        env_(env),
+        has_own_clock_(static_cast<bool>(clock)),
+        readers_(
+            target, env, [this](const WorkerId& id) { return presence_.is_gone(id); }, clock),
+        presence_(target, env, readers_),
+        wake_(target, env),
+        writer_(
+            target, env, [this](const WorkerId& id) { return presence_.is_gone(id); }, clock,
+            [this](const auto& queued) { wake_.announce(queued); }) {}
+
+ protected:
+  void transact(const Work& work, const Foresight& foresight) override {
+    writer_.run(work, foresight);
+  }
+
+  void consult(const Work& work) override {
+    readers_.ask_now([&](PgRows& rows, Connection&) {
+      work(rows);
+      return true;
+    });
+  }
+
+  void about_to_look() override { wake_.about_to_look(); }
+
+  /// One statement, and none where the last answer still holds.
+  verbs::Look look(const ClaimRequest& request) override {
+    if (request.only) return {true, std::nullopt};
+    if (const auto known = wake_.recall(request)) return *known;
+    const auto news = wake_.news();
+    const verbs::Look seen = readers_.ask([&](PgRows&, Connection& db) {
+      Array agents(Array::Of::texts);
+      for (const AgentOffer& offer : request.agents) agents.add(offer.name);
+      Array queues(Array::Of::texts);
+      for (const std::string& queue : request.queues) queues.add(queue);
+      Params params(agents);
+      request.queues.empty() ? params.add_null() : params.add(queues);
+      const Result result = db.ask(kLook, params);
+      if (result.is_null(0, 0)) return verbs::Look{};
+      const WallTime now = has_own_clock_ ? env_.wall_now() : result.wall(0, 1);
+      const WallTime first = result.wall(0, 0);
+      if (first <= now) return verbs::Look{true, std::nullopt};
+      return verbs::Look{false, first - now};
+    });
+    wake_.remember(request, seen, news);
+    return seen;
+  }
+
+ public:
+  /// Where others hold what is due, they may leave some of it: their claims are over in no time.
+  ClaimResult claim(const ClaimRequest& request) override {
+    for (int tries = 1;; ++tries) {
+      ClaimResult result = VerbStore::claim(request);
+      if (request.only) return result;
+      wake_.remember_claim(request, result.runs.size());
+      const bool is_settled = !result.runs.empty() || wake_.found_nothing(request.worker);
+      if (is_settled || tries == kClaimTries) return result;
+      env_.sleep_for(Duration(1 + static_cast<std::int64_t>(env_.unit_random() * 4)), {});
+    }
+  }
+
+  std::optional<Run> find(const RunId& id) override {
+    if (!uuid_bytes(id)) return std::nullopt;
+    auto found = readers_.ask([&](PgRows& rows, Connection& db) -> std::optional<Run> {
+      Params params;
+      params.add_raw(id);
+      const Result result = db.ask(kFindRun, params);
+      if (result.rows() == 0) return std::nullopt;
+      RowReader at(result, 0);
+      for (int column = 0; column < 32; ++column) at.skip();
+      StoredRun cold;
+      PgRows::read_cold(cold, at);
+      if (const auto text = at.maybe_view())
+        cold.run.definition = Json::parse(*text, nullptr, false);
+      const Duration server(at.number());
+      rows.begin_dry(db, has_own_clock_ ? Now{env_.wall_now(), env_.store_now()}
+                                        : Now{WallTime(server), StoreTime(server)});
+      StoredRun stored = std::move(rows.read_runs(result).front());
+      stored.run.input = std::move(cold.run.input);
+      stored.run.answer = std::move(cold.run.answer);
+      stored.run.definition = std::move(cold.run.definition);
+      stored.run.idempotency_key = std::move(cold.run.idempotency_key);
+      stored.run.labels = std::move(cold.run.labels);
+      return std::move(stored.run);
+    });
+    if (found) show_abandoned(std::span(&*found, 1));
+    return found;
+  }
+
+  RunPage list(const ListFilter& filter) override {
+    auto page = readers_.ask_now(
+        [&](PgRows& rows, Connection& db) { return list_pg_runs(rows, db, filter); });
+    show_abandoned(page.runs);
+    return page;
+  }
+
+  std::vector<Event> events(const RunId& id, std::int64_t after, int limit) override {
+    return readers_.ask(
+        [&](PgRows&, Connection& db) { return read_pg_events(db, id, after, limit); });
+  }
+
+  std::vector<Event> all_events(std::int64_t& cursor, int limit) override {
+    return readers_.ask(
+        [&](PgRows&, Connection& db) { return read_all_pg_events(db, cursor, limit); });
+  }
+
+  StoreStats stats() override {
+    return readers_.ask_now([&](PgRows& rows, Connection& db) {
+      return read_pg_stats(db, rows.now(), has_own_clock_);
+    });
+  }
+
+  void report_worker(const WorkerRow& row) override {
+    HOLDFAST_FAILPOINT("store.report_worker.before");
+    transact(
+        [&](Rows& rows) {
+          Params params(row.id, rows.now().store);
+          params.add_raw(dump_json(encode(row)));
+          static_cast<PgRows&>(rows).then(kReportWorker, std::move(params));
+        },
+        {});
+    HOLDFAST_FAILPOINT("store.report_worker.after");
+  }
+
+  void forget_worker(const WorkerId& id) override {
+    HOLDFAST_FAILPOINT("store.forget_worker.before");
+    transact([&](Rows& rows) { static_cast<PgRows&>(rows).then(kForgetWorker, Params(id)); }, {});
+    HOLDFAST_FAILPOINT("store.forget_worker.after");
+  }
+
+  std::vector<WorkerRow> workers() override {
+    std::vector<WorkerId> ids;
+    auto found = readers_.ask([&](PgRows&, Connection& db) {
+      const Result result = db.ask(kWorkers);
+      std::vector<WorkerRow> rows;
+      ids.clear();
+      for (int row = 0; row < result.rows(); ++row) {
+        rows.push_back(decode_worker(parse_json(result.view(row, 2)).value_or(Json::object())));
+        rows.back().id = result.text(row, 0);
+        rows.back().seen_at = StoreTime(Duration(result.number(row, 1)));
+        if (rows.back().presence == "held") ids.push_back(rows.back().id);
+      }
+      return rows;
+    });
+    const auto gone = presence_.gone_among(ids);
+    for (WorkerRow& row : found) row.is_gone = gone.contains(row.id);
+    return found;
+  }
+
+  PresenceBoard* presence() override { return target_.has_sessions() ? &presence_ : nullptr; }
+
+  void wait_for_work(Duration max, const std::stop_token& stop) override { wake_.wait(max, stop); }
+
+  StoreTime now() override { return clocks().store; }
+  WallTime wall_now() override { return clocks().wall; }
+
+  void backup(const std::string&) override {
+    throw RefusedError(Refusal::usage,
+                       "a PostgreSQL store is backed up with the server's own tools (pg_dump, "
+                       "pg_basebackup)");
+  }
+
+  std::vector<Finding> check() override;
+  std::vector<Finding> audit() override {
+    return readers_.ask([](PgRows&, Connection& db) { return audit_pg_rows(db); });
+  }
+
+ private:
+  Now clocks() {
+    return readers_.ask_now([](PgRows& rows, Connection&) { return rows.now(); });
+  }
+
+  void show_abandoned(std::span<Run> runs) {
+    const auto is_interactive = [](const Run& run) {
+      return run.status.is(Status::running) && !run.lease_until && run.claimed_by;
+    };
+    std::vector<WorkerId> ids;
+    for (const Run& run : runs) {
+      if (is_interactive(run)) ids.push_back(*run.claimed_by);
+    }
+    if (ids.empty() || !target_.has_sessions()) return;
+    const auto gone = presence_.gone_among(ids);
+    for (Run& run : runs) run.abandoned = is_interactive(run) && gone.contains(*run.claimed_by);
+  }
+
+  const Target target_;
+  Env& env_;
+  const bool has_own_clock_;
+  PgReaderPool readers_;
+  PgPresence presence_;
+  PgWake wake_;
+  PgWriter writer_;
+};
+
+std::vector<Finding> PostgresStore::check() {
+  using Grade = Finding::Grade;
+  return readers_.ask([&](PgRows&, Connection& db) {
+    static constexpr char kServer[] =
+        "SELECT current_setting('server_version_num')::bigint, current_setting('server_version'), "
+        "current_setting('synchronous_commit'), current_setting('fsync'), "
+        "current_setting('server_encoding')";
+    const Result server = db.ask(kServer);
+    std::vector<Finding> findings;
+    const auto say = [&](Grade grade, std::string subject, std::string text) {
+      findings.push_back({grade, std::move(subject), std::move(text)});
+    };
+    const bool is_old = server.number(0, 0) < 130000;
+    say(is_old ? Grade::bad : Grade::ok, "server",
+        fmt::format("PostgreSQL {}, schema version {}{}", server.view(0, 1), newest_schema(),
+                    is_old ? "; 13 or newer is needed" : ""));
+    const bool is_durable = server.view(0, 2) != "off" && server.view(0, 3) == "on";
+    say(is_durable ? Grade::ok : Grade::warning, "durability",
+        fmt::format("synchronous_commit {}, fsync {}{}", server.view(0, 2), server.view(0, 3),
+                    is_durable ? "" : ": acknowledged writes may be lost when the server crashes"));
+    if (server.view(0, 4) != "UTF8") {
+      say(Grade::bad, "encoding",
+          fmt::format("the database is encoded in {}; make one with ENCODING 'UTF8'",
+                      server.view(0, 4)));
+    }
+    if (!target_.has_sessions()) {
+      say(Grade::ok, "pooler", "no notifications and no presence: leases and polling decide alone");
+    }
+    return findings;
+  });
+}
+
+}  // namespace
+}  // namespace postgres
+
+std::unique_ptr<Store> open_postgres_store(const std::string& url, Env& env, PostgresClock clock) {
+  const auto target = postgres::parse_target(url);
+  postgres::prepare_schema(target, env);
+  return std::make_unique<postgres::PostgresStore>(target, env, clock);
+}
+
+MigrationReport migrate_postgres_store(const std::string& url, Env& env) {
+  return postgres::prepare_schema(postgres::parse_target(url), env);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,98 @@
+// How a schema comes to be, and what opening a store says.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "postgres/postgres_test_support.hpp"
+#include "store/postgres/pg_migrations.hpp"
+
+namespace holdfast::testing {
+namespace {
+
+class PostgresSchema : public PostgresTest {};
+
+TEST_F(PostgresSchema, IsMadeOnceByManyProcessesAtOnce) {
+  for (int round = 0; round < 3; ++round) {
+    const std::string fresh = PostgresServer::fresh_schema();
+    std::vector<pid_t> children;
+    for (int i = 0; i < 8; ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        try {
+          auto store = open_store(server.url(fresh), real_env());
+          enqueue(*store);
+          store.reset();
+        } catch (const std::exception& error) {
+          std::fprintf(stderr, "child: %s\n", error.what());
+          _exit(1);
+        }
+        _exit(0);
+      }
+      children.push_back(child);
+    }
+    for (const pid_t child : children) {
+      int status = 0;
+      waitpid(child, &status, 0);
+      EXPECT_EQ(status, 0);
+    }
+    auto store = open_store(server.url(fresh), real_env());
+    EXPECT_EQ(store->stats().by_status.at("queued"), 8);
+    const auto versions =
+        ask(*session(), "SELECT count(*) FROM " + fresh + ".meta WHERE key = 'schema_version'");
+    EXPECT_EQ(versions.number(0, 0), 1);
+  }
+}
+
+TEST_F(PostgresSchema, NewerOneIsRefusedAndLeftAlone) {
+  open();
+  session()->execute("UPDATE " + schema + ".meta SET value = '99' WHERE key = 'schema_version'");
+  const std::string text = refusal(url());
+  EXPECT_TRUE(has(text, "99") && has(text, "newer")) << text;
+  EXPECT_EQ(ask_number("SELECT value::bigint FROM @.meta WHERE key = 'schema_version'"), 99);
+}
+
+TEST_F(PostgresSchema, OneOfAnotherProgramIsRefused) {
+  session()->execute("CREATE SCHEMA " + schema + "; CREATE TABLE " + schema + ".things (id int)");
+  EXPECT_TRUE(has(refusal(url()), "another program"));
+}
+
+TEST_F(PostgresSchema, MigrationsAreNeverEditedAfterTheyLanded) {
+  EXPECT_EQ(migrate_store(url(), real_env()).before, 0);
+  const auto report = migrate_store(url(), real_env());
+  EXPECT_EQ(report.before, postgres::newest_schema());
+  EXPECT_EQ(report.after, postgres::newest_schema());
+}
+
+TEST_F(PostgresSchema, RestoredDatabaseGoesOnBehindItsOldEvents) {
+  auto store = open();
+  enqueue(*store);
+  // As if the numbers of transactions had been far ahead where it came from.
+  session()->execute("UPDATE " + schema +
+                     ".events SET position = position + (1000000::bigint << 20)");
+  store.reset();
+  store = open();
+  std::int64_t cursor = 0;
+  EXPECT_EQ(store->all_events(cursor, 0).size(), 1u);
+  enqueue(*store);
+  EXPECT_EQ(store->all_events(cursor, 0).size(), 1u);
+}
+
+TEST_F(PostgresSchema, NoMessageHasThePassword) {
+  const std::vector<std::string> urls = {"postgresql://ann:s3cret@127.0.0.1:1/db",
+                                         "postgresql://ann:s3cret%zz@127.0.0.1:1/db",
+                                         "postgresql://ann:s3cret@127.0.0.1:1/db?unknown=1",
+                                         "postgresql://ann:s3cret@127.0.0.1:1/db?schema=Not!",
+                                         "postgresql://ann@127.0.0.1:1/db?password=s3cret",
+                                         "postgresql:ann:s3cret@127.0.0.1:1/db",
+                                         "postgre://ann:s3cret@127.0.0.1:1/db",
+                                         "postgresql://ann:s3cret@127.0.0.1:port/db"};
+  for (const std::string& bad : urls) {
+    const std::string text = refusal(bad);
+    EXPECT_FALSE(text.empty()) << bad;
+    EXPECT_FALSE(has(text, "s3cret")) << text;
+  }
+  EXPECT_TRUE(has(refusal(urls[0]), "127.0.0.1:1")) << refusal(urls[0]);
+}
+
+}  // namespace
+}  // namespace holdfast::testing
