@@ -180,7 +180,8 @@ TEST(Random, CoversTheUnitInterval) {
 
 #ifdef HOLDFAST_TESTING
 TEST(Clocks, TestsCanMoveTheWallClockAndNothingElse) {
-  const std::string path = ::testing::TempDir() + "holdfast-wall-offset-" + std::to_string(getpid());
+  const std::string path =
+      ::testing::TempDir() + "holdfast-wall-offset-" + std::to_string(getpid());
   const auto wall = real_env().wall_now();
   const auto since_boot = real_env().store_now();
   std::ofstream(path) << 3'600'000;
