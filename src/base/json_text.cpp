@@ -206,9 +206,6 @@ void append_json(std::string& out, const Json& value) {
     case Json::value_t::binary:
       out += dump_by_library(value);
       return;
-    case Json::value_t::discarded:
-      append_json(out, readable_json(value));
-      return;
   }
 }
 
