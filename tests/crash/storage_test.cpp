@@ -1,10 +1,13 @@
 // The store under what happens to files: a full disk, many processes at once, damage, removal,
 // copies, a writer that stands still.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -155,6 +158,76 @@ TEST(Storage, TheLogStaysSmallUnderManyReaders) {
   readers.clear();
   worker.kill();
   site.expect_sound();
+}
+
+/// The log cannot be copied back, while there is still room for the log itself.
+TEST(FullDisk, ExactlyAtACheckpointLosesNothing) {
+  Site site;
+  const SmallDisk disk(site.folder() / "disk", "32m");
+  if (!disk.is_mounted()) GTEST_SKIP() << "a small file system cannot be mounted here (needs root)";
+  site.move_store(site.folder() / "disk");
+  site.configure({});
+  const fs::path log = site.database().string() + "-wal";
+  const auto write_mebibytes = [&](int mebibytes) {
+    RunRequest request;
+    request.agent = "count";
+    request.input = {{"steps", 1}, {"ballast", std::string(1000u << 10, 'x')}};
+    for (int i = 0; i < mebibytes; ++i) site.runtime().enqueue(request);
+  };
+  write_mebibytes(6);
+  Process worker = site.worker();
+  ASSERT_TRUE(site.is_up(worker));
+  const auto database_bytes = fs::file_size(site.database());
+  disk.fill(3u << 20);
+  write_mebibytes(2);
+  ASSERT_GT(fs::file_size(log), 8u << 20);
+  EXPECT_LT(fs::file_size(site.database()), database_bytes + (4u << 20)) << "it had to fail";
+  // What the database took of the disk before it failed is missing to the log now.
+  disk.fill();
+  EXPECT_EQ(site.cli({"enqueue", "plain", "--input", std::string(100'000, 'x')}).code, 1);
+  let_pass(seconds(2));
+  EXPECT_FALSE(worker.status()) << "it exited: " << site.log_of(worker);
+  EXPECT_LE(count_lines(site.log_of(worker), "level="), 10) << site.log_of(worker);
+  disk.clear();
+  write_mebibytes(4);
+  EXPECT_GT(fs::file_size(site.database()), 8u << 20);
+  const std::string after = site.enqueue("errand");
+  EXPECT_TRUE(site.reaches(after, "completed"));
+  EXPECT_EQ(site.times("pay"), 1);
+  EXPECT_EQ(site.runtime().stats().at("by_status").at("queued"), 12) << "what was stored is there";
+  worker.kill();
+  site.expect_sound();
+}
+
+TEST(Storage, ReadersThatNobodyDrainsHoldUpNeitherLogNorWriters) {
+  Site site;
+  std::vector<RunRequest> small(1000);
+  for (RunRequest& request : small) request.agent = "count";
+  site.runtime().enqueue(small);
+  const std::string pipe_path = (site.folder() / "undrained").string();
+  ASSERT_EQ(mkfifo(pipe_path.c_str(), 0600), 0);
+  const int pipe_end = open(pipe_path.c_str(), O_RDWR | O_CLOEXEC);
+  Command command = site.command({"--json", "events", "--all", "--follow"});
+  command.output = pipe_path;
+  Process stuck(command);
+  // Full to the last page: whoever writes to it waits.
+  ASSERT_TRUE(eventually(seconds(30), [&] {
+    int waiting = 0;
+    return ioctl(pipe_end, FIONREAD, &waiting) == 0 && waiting > 60'000;
+  }));
+  let_pass(milliseconds(200));
+  stuck.signal(SIGSTOP);
+  RunRequest large;
+  large.agent = "count";
+  large.input = std::string(1000u << 10, 'x');
+  std::uintmax_t largest = 0;
+  for (int i = 0; i < scaled(75, 400); ++i) {
+    site.runtime().enqueue(large);
+    largest = std::max(largest, fs::file_size(site.database().string() + "-wal"));
+  }
+  EXPECT_LT(largest, 40u << 20);  // a reader that held the log would leave all of it there
+  stuck.kill();
+  close(pipe_end);
 }
 
 TEST(Storage, ADamagedOrMisplacedFileIsRefusedAndNotTouched) {
