@@ -100,6 +100,29 @@ Json faults(RunContext& context, const Ledger& ledger) {
   return "survived";
 }
 
+/// Turns of a paid call and a write, the write idempotent and not by turns, of `ms` each. The
+/// result of a paid call names the process that made it.
+Json journey(RunContext& context, const Ledger& ledger) {
+  const int turns = context.run().input.value("turns", 3);
+  const auto pause = std::chrono::milliseconds(context.run().input.value("ms", 5));
+  const auto step = [&](const std::string& name, Effect effect) {
+    StepOptions options;
+    options.effect = effect;
+    context.step(name, options, [&](const StepContext& live) {
+      ledger.append(name, "start", live.idempotency_key);
+      std::this_thread::sleep_for(pause);
+      ledger.append(name, "end", live.idempotency_key);
+      return StepResult{Json(getpid()), std::nullopt};
+    });
+  };
+  for (int turn = 0; turn < turns; ++turn) {
+    step("ask", Effect::read);
+    if (turn % 2 == 0) step("count", Effect::non_idempotent_write);
+    if (turn % 2 == 1) step("label", Effect::idempotent_write);
+  }
+  return turns;
+}
+
 /// Blocks for `ms` without looking at its stop token: a handler that ignores its interruption.
 Json burn(RunContext& context, const Ledger& ledger) {
   context.step("burn", [&]() -> Json {
@@ -132,6 +155,7 @@ int work(const std::string& store, const Ledger& ledger,
   made.reaper_interval = Duration(200);
   const auto runtime = Runtime::open(made);
   runtime->register_task("count", [&](RunContext& context) { return count(context, ledger); });
+  runtime->register_task("journey", [&](RunContext& context) { return journey(context, ledger); });
   runtime->register_task("abort",
                          [&](RunContext& context) { return abort_process(context, ledger); });
   runtime->register_task("faults", [&](RunContext& context) { return faults(context, ledger); });
@@ -171,5 +195,10 @@ int main(int argc, char** argv) {
     return print_ids(std::stoi(args[3]), std::stoi(args[4]));
   std::map<std::string, int> options;
   for (std::size_t i = 3; i + 1 < args.size(); i += 2) options[args[i]] = std::stoi(args[i + 1]);
-  return work(args[0], Ledger(args[1]), options);
+  try {
+    return work(args[0], Ledger(args[1]), options);
+  } catch (const StoreError& error) {
+    std::fputs(error.what(), stderr);
+    return 1;
+  }
 }
