@@ -23,7 +23,7 @@ TEST(Chaos, LosesNothingAndDoesNothingTwice) {
       static_cast<unsigned>(number_from("HOLDFAST_CHAOS_SEED", std::random_device{}() >> 1));
   Scene scene(seed);
   scene.play(length);
-  EXPECT_TRUE(scene.settle(seconds(90))) << scene.site().runtime().stats().dump(1);
+  EXPECT_TRUE(scene.settle(seconds(180))) << scene.site().runtime().stats().dump(1);
   const Report report = judge(scene);
   std::cout << report.text(scene.log(), seed, length);
   EXPECT_EQ(report.lost, std::vector<std::string>());
