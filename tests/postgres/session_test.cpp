@@ -4,6 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <thread>
+#include <vector>
+
 #include "postgres/postgres_test_support.hpp"
 
 namespace holdfast::testing {
@@ -57,6 +60,24 @@ TEST_F(PostgresSession, EndedSessionsAreMadeAnew) {
   terminate("a.application_name = 'holdfast'");
   enqueue(*store);
   EXPECT_EQ(store->stats().by_status.at("queued"), 2);
+}
+
+/// Not one after the other: a worker that stops would outlast its grace.
+TEST_F(PostgresSession, WhoWaitsForASilentServerIsToldTogether) {
+  open();
+  TcpProxy proxy(server.port());
+  auto store = open_store(proxied_url(proxy, "&notify=off&connect_timeout=2"), real_env());
+  enqueue(*store);
+  proxy.cut();
+  EXPECT_THROW(enqueue(*store), StoreError);
+  proxy.swallow();
+  const int before = proxy.accepted();
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 8; ++i) {
+    callers.emplace_back([&] { EXPECT_THROW(enqueue(*store), StoreError); });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_LE(proxy.accepted() - before, 4) << "two at a time, and whoever came too late for them";
 }
 
 TEST_F(PostgresSession, UnreachableServerSaysWhatToDo) {

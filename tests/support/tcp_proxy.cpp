@@ -189,6 +189,7 @@ bool TcpProxy::carry_to_client(const Pair& pair, Commits& commits) {
 
 void TcpProxy::carry(Pair pair) {
   ++open_;
+  ++accepted_;
   Commits commits;
   bool is_open = true;
   while (is_open && !stopping_ && !is_closed()) {

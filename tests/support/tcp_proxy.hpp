@@ -35,6 +35,7 @@ class TcpProxy {
   /// Everything takes this much longer on its way.
   void delay(std::chrono::milliseconds time) { delay_ = time; }
   int connections() const { return open_; }
+  int accepted() const { return accepted_; }  ///< since the beginning
 
  private:
   enum class Way { pass, reset, refuse, swallow };
@@ -57,6 +58,7 @@ class TcpProxy {
   std::atomic<Way> way_{Way::pass};
   std::atomic<std::chrono::milliseconds> delay_{std::chrono::milliseconds(0)};
   std::atomic<int> open_{0};
+  std::atomic<int> accepted_{0};
   std::atomic<int> replies_left_{-1};
   std::atomic<bool> has_lost_{false};
   std::mutex mutex_;

@@ -29,7 +29,11 @@ class UnknownCommit : public StoreError {
 /// Thrown where it is known that nothing was stored and a new session may do better.
 struct LostBeforeCommit {
   std::exception_ptr error;
+  bool has_session = true;  ///< else there was none to be had
 };
+
+/// A server that refuses at once may be back at once; one that says nothing has been waited for.
+constexpr Duration kRefusedAtOnce = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -64,7 +68,7 @@ void PgWriter::run(const Work& work, const Foresight& foresight) {
 
 /// The next leader starts before the others are told.
 void PgWriter::lead(Waiter& self) {
-  const auto batch = take_batch(self);
+  Batch batch = take_batch(self);
   execute(batch);
   Waiter* next = nullptr;
   {
@@ -84,13 +88,17 @@ void PgWriter::lead(Waiter& self) {
 }
 
 PgWriter::Batch PgWriter::take_batch(Waiter& self) {
-  const std::lock_guard lock(mutex_);
   Batch batch{&self};
+  take_waiting(batch);
+  return batch;
+}
+
+void PgWriter::take_waiting(Batch& batch) {
+  const std::lock_guard lock(mutex_);
   while (!waiting_.empty() && batch.size() < kMostInBatch) {
     batch.push_back(waiting_.front());
     waiting_.pop_front();
   }
-  return batch;
 }
 
 std::unique_ptr<PgWriter::Session> PgWriter::take_session() {
@@ -101,12 +109,16 @@ std::unique_ptr<PgWriter::Session> PgWriter::take_session() {
   return session;
 }
 
-void PgWriter::execute(const Batch& batch) {
+void PgWriter::execute(Batch& batch) {
   auto session = take_session();
   session->queued.clear();
   try {
     commit_together(*session, batch);
     HOLDFAST_FAILPOINT("commit.after");
+  } catch (const LostBeforeCommit& lost) {
+    // There is no server: whoever waited for this has waited for the same.
+    if (!lost.has_session) take_waiting(batch);
+    for (Waiter* waiter : batch) waiter->error = lost.error;
   } catch (...) {
     for (Waiter* waiter : batch) waiter->error = std::current_exception();
   }
@@ -117,12 +129,14 @@ void PgWriter::execute(const Batch& batch) {
 
 void PgWriter::commit_together(Session& session, const Batch& batch) {
   for (int lost = 0;; ++lost) {
+    const StoreTime begun = env_.store_now();
     try {
       try_batch(session, batch);
       return;
     } catch (const LostBeforeCommit& gone) {
       // A session that a restart or a failover ended, perhaps while it was idle.
-      if (lost == 1) std::rethrow_exception(gone.error);
+      const bool is_silent = !gone.has_session && env_.store_now() - begun >= kRefusedAtOnce;
+      if (lost == 1 || is_silent) throw;
     } catch (const UnknownCommit&) {
       throw;
     } catch (...) {
@@ -161,7 +175,7 @@ void PgWriter::try_batch(Session& session, const Batch& batch) {
       if (session.db != nullptr) session.db->roll_back();
       session.rows.rolled_back();
       if (error.is_lost() || (session.db != nullptr && session.db->is_broken())) {
-        throw LostBeforeCommit{std::current_exception()};
+        throw LostBeforeCommit{std::current_exception(), session.db != nullptr};
       }
       if (!HOLDFAST_GUARD("collision_retried", error.is_collision()) || tries == kMostTries) throw;
       pause_before_retry(tries);

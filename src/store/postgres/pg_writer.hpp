@@ -52,7 +52,8 @@ class PgWriter {
 
   void lead(Waiter& self);
   Batch take_batch(Waiter& self);
-  void execute(const Batch&);
+  void take_waiting(Batch&);
+  void execute(Batch&);
   void commit_together(Session&, const Batch&);
   void commit_alone(Session&, Waiter&);
   void try_batch(Session&, const Batch&);
