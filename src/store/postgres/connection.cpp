@@ -45,6 +45,12 @@ Remedy remedy_of(const std::string& state) {
   if (state == "55P03" || state == "57014") {
     return {"answered too late: another session holds a lock, or the server is overloaded", false};
   }
+  if (state == "42P05" || state == "26000") {
+    return {
+        "answers like a pooler that lends sessions for single transactions: add "
+        "pooler=transaction to the store's URL",
+        false};
+  }
   if (state.starts_with("53")) {
     return {"is out of resources: connections, memory or disk space", false};
   }
@@ -73,10 +79,14 @@ Connection::Connection(const Target& target) : target_(target) {
                               says("password authentication failed") ||
                               says("no password supplied") || says("no pg_hba.conf entry") ||
                               (says("role \"") && says("does not exist"));
+    const bool only_reads = says("session is read-only") || says("is in hot standby mode");
     throw PgError("",
-                  fmt::format("the store {} cannot be reached; check that the server runs and that "
-                              "address, user and password are right ({})",
-                              target_.shown, detail),
+                  fmt::format("the store {} cannot be reached; check that {} ({})", target_.shown,
+                              only_reads ? "a server that takes writes is among its hosts, and "
+                                           "default_transaction_read_only is off"
+                                         : "the server runs and that address, user and password "
+                                           "are right",
+                              detail),
                   is_permanent);
   }
   PQsetNoticeReceiver(

@@ -23,6 +23,8 @@ class PgError : public StoreError {
   /// Five characters; empty where the connection was lost.
   const std::string& state() const { return state_; }
   bool is_lost() const { return state_.empty(); }
+  /// The role lacks a right.
+  bool is_refusal() const { return state_ == "42501"; }
   /// The whole transaction may be tried again at once: it met another one.
   bool is_collision() const {
     return state_ == "40001" || state_ == "40P01" || state_ == "23505" || state_ == "CR000";
@@ -68,6 +70,8 @@ class Connection {
   bool wait_readable(Duration timeout, int other_fd = -1);
   /// Payloads of notifications that have come. Throws PgError when the connection is lost.
   std::vector<std::string> take_notifications();
+  /// Of the session's process, as the server (or who stands before it) told at the beginning.
+  int process_number() const { return PQbackendPID(conn_); }
   /// A warning came with the last flush.
   const std::string& warning() const { return warning_; }
 

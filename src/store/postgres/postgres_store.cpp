@@ -5,6 +5,7 @@
 #include "base/guard.hpp"
 #include "base/text.hpp"
 #include "store/postgres/pg_audit.hpp"
+#include "store/postgres/pg_check.hpp"
 #include "store/postgres/pg_migrations.hpp"
 #include "store/postgres/pg_presence.hpp"
 #include "store/postgres/pg_reader.hpp"
@@ -23,10 +24,18 @@ constexpr int kClaimTries = 4;
 
 MigrationReport prepare_schema(const Target& target, Env& env) {
   Connection db(target);
-  const MigrationReport report = migrate_schema(db, env);
-  settle_positions(db);
-  db.ask(kTidyPresences);
-  return report;
+  try {
+    const MigrationReport report = migrate_schema(db, env);
+    settle_positions(db);
+    db.ask(kTidyPresences);
+    return report;
+  } catch (const PgError& error) {
+    if (!error.is_refusal()) throw;
+    db.roll_back();
+    const std::string grants = missing_grants(db);
+    if (grants.empty()) throw;
+    throw PgError(error.state(), fmt::format("{}; what it lacks: {}", error.what(), grants), true);
+  }
 }
 
 class PostgresStore : public VerbStore {
@@ -194,7 +203,9 @@ class PostgresStore : public VerbStore {
                        "pg_basebackup)");
   }
 
-  std::vector<Finding> check() override;
+  std::vector<Finding> check() override {
+    return readers_.ask([](PgRows&, Connection& db) { return check_pg_server(db); });
+  }
   std::vector<Finding> audit() override {
     return readers_.ask([](PgRows&, Connection& db) { return audit_pg_rows(db); });
   }
@@ -225,38 +236,6 @@ class PostgresStore : public VerbStore {
   PgWake wake_;
   PgWriter writer_;
 };
-
-std::vector<Finding> PostgresStore::check() {
-  using Grade = Finding::Grade;
-  return readers_.ask([&](PgRows&, Connection& db) {
-    static constexpr char kServer[] =
-        "SELECT current_setting('server_version_num')::bigint, current_setting('server_version'), "
-        "current_setting('synchronous_commit'), current_setting('fsync'), "
-        "current_setting('server_encoding')";
-    const Result server = db.ask(kServer);
-    std::vector<Finding> findings;
-    const auto say = [&](Grade grade, std::string subject, std::string text) {
-      findings.push_back({grade, std::move(subject), std::move(text)});
-    };
-    const bool is_old = server.number(0, 0) < 130000;
-    say(is_old ? Grade::bad : Grade::ok, "server",
-        fmt::format("PostgreSQL {}, schema version {}{}", server.view(0, 1), newest_schema(),
-                    is_old ? "; 13 or newer is needed" : ""));
-    const bool is_durable = server.view(0, 2) != "off" && server.view(0, 3) == "on";
-    say(is_durable ? Grade::ok : Grade::warning, "durability",
-        fmt::format("synchronous_commit {}, fsync {}{}", server.view(0, 2), server.view(0, 3),
-                    is_durable ? "" : ": acknowledged writes may be lost when the server crashes"));
-    if (server.view(0, 4) != "UTF8") {
-      say(Grade::bad, "encoding",
-          fmt::format("the database is encoded in {}; make one with ENCODING 'UTF8'",
-                      server.view(0, 4)));
-    }
-    if (!target_.has_sessions()) {
-      say(Grade::ok, "pooler", "no notifications and no presence: leases and polling decide alone");
-    }
-    return findings;
-  });
-}
 
 }  // namespace
 }  // namespace postgres
