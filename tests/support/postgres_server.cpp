@@ -42,7 +42,8 @@ void run_to_end(const std::vector<std::string>& command, const std::string& log)
 
 }  // namespace
 
-PostgresServer::PostgresServer() : port_(free_port()) {
+PostgresServer::PostgresServer(std::vector<std::string> settings)
+    : settings_(std::move(settings)), port_(free_port()) {
   // The folder is the server's, whoever that is; the way to it is everybody's.
   fs::permissions(folder_.path(), fs::perms::all);
   const std::string log = folder_.file("initdb.log");
@@ -58,12 +59,13 @@ PostgresServer::~PostgresServer() {
 }
 
 void PostgresServer::start() {
-  const std::vector<std::string> settings = {
+  std::vector<std::string> settings = {
       fmt::format("port={}", port_), "listen_addresses=127.0.0.1",
       fmt::format("unix_socket_directories={}", folder_.path().string()), "max_connections=200",
       "fsync=off", "shared_buffers=64MB",
       // A statistics run would hold back the feed of events for a moment.
       "autovacuum=off", "stats_fetch_consistency=none"};
+  settings.insert(settings.end(), settings_.begin(), settings_.end());
   std::vector<std::string> command{server_binary("postgres"), "-D", folder_.file("data")};
   for (const std::string& setting : settings) {
     command.push_back("-c");

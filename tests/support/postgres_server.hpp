@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "support/temp_folder.hpp"
 
@@ -14,7 +15,8 @@ namespace holdfast::testing {
 
 class PostgresServer {
  public:
-  PostgresServer();
+  /// `settings`: as `name=value`, beside those of every test's server.
+  explicit PostgresServer(std::vector<std::string> settings = {});
   PostgresServer(const PostgresServer&) = delete;
   ~PostgresServer();
 
@@ -39,6 +41,7 @@ class PostgresServer {
 
  private:
   TempFolder folder_;
+  const std::vector<std::string> settings_;
   int port_ = 0;
   pid_t pid_ = -1;
 };

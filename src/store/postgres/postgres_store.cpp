@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
+
 #include "base/guard.hpp"
 #include "base/text.hpp"
 #include "store/postgres/pg_audit.hpp"
@@ -38,12 +40,45 @@ MigrationReport prepare_schema(const Target& target, Env& env) {
   }
 }
 
+/// The server's wall clock between two questions: by our own, which only tells how long ago it was.
+/// Never ahead of the server's, and behind by no more than a journey and the work of a batch. Any
+/// thread.
+class ServerClock {
+ public:
+  explicit ServerClock(Env& env) : env_(env) {}
+
+  void learn(WallTime server) {
+    const StoreTime here = env_.store_now();
+    const std::lock_guard lock(mutex_);
+    if (known_ && here - at_ < kLearntAtMostEvery) return;
+    known_ = server;
+    at_ = here;
+  }
+  std::optional<WallTime> recall() {
+    const StoreTime here = env_.store_now();
+    const std::lock_guard lock(mutex_);
+    if (!known_ || here - at_ > kKnownFor) return std::nullopt;
+    return *known_ + (here - at_);
+  }
+
+ private:
+  /// Clocks run apart, and another server may take over.
+  static constexpr Duration kKnownFor = std::chrono::seconds(1);
+  static constexpr Duration kLearntAtMostEvery = std::chrono::milliseconds(100);
+
+  Env& env_;
+  std::mutex mutex_;
+  std::optional<WallTime> known_;
+  StoreTime at_{};
+};
+
 class PostgresStore : public VerbStore {
  public:
   PostgresStore(const Target& target, Env& env, const PostgresClock& clock)
       : target_(target),
         env_(env),
         has_own_clock_(static_cast<bool>(clock)),
+        clock_(env),
         readers_(
             target, env, [this](const WorkerId& id) { return presence_.is_gone(id); }, clock),
         presence_(target, env, readers_),
@@ -54,7 +89,12 @@ class PostgresStore : public VerbStore {
 
  protected:
   void transact(const Work& work, const Foresight& foresight) override {
-    writer_.run(work, foresight);
+    writer_.run(
+        [&](Rows& rows) {
+          clock_.learn(rows.now().wall);
+          work(rows);
+        },
+        foresight);
   }
 
   void consult(const Work& work) override {
@@ -195,7 +235,14 @@ class PostgresStore : public VerbStore {
   void wait_for_work(Duration max, const std::stop_token& stop) override { wake_.wait(max, stop); }
 
   StoreTime now() override { return clocks().store; }
-  WallTime wall_now() override { return clocks().wall; }
+  /// Asked for at every settlement: the server tells it with every write.
+  WallTime wall_now() override {
+    if (has_own_clock_) return clocks().wall;
+    if (const auto known = clock_.recall()) return *known;
+    const WallTime now = clocks().wall;
+    clock_.learn(now);
+    return now;
+  }
 
   void backup(const std::string&) override {
     throw RefusedError(Refusal::usage,
@@ -231,6 +278,7 @@ class PostgresStore : public VerbStore {
   const Target target_;
   Env& env_;
   const bool has_own_clock_;
+  ServerClock clock_;
   PgReaderPool readers_;
   PgPresence presence_;
   PgWake wake_;
