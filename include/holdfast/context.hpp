@@ -63,6 +63,9 @@ struct Question {
   Json schema;
   std::string prompt;
   std::optional<Duration> timeout;
+  /// What else the answer is given on, as a digest (of the tools as they are defined, say): where
+  /// it is another one, an earlier answer counts no more. Not shown; may be empty.
+  std::string terms = {};
 };
 
 /// What the person said. For approvals one verdict per call, in the order of the question.
@@ -81,6 +84,9 @@ struct EndRun {
   Reason reason;
   std::string message;
   std::optional<Json> answer;  ///< `budget_exhausted`: the partial answer
+  /// How the answer of a completed run ended, where it is not whole: `length`, cut at a token
+  /// limit.
+  std::string finish = {};
 };
 
 /// The durable side of a running task. A handler runs from the top in every segment; steps that are

@@ -115,6 +115,9 @@ struct Run {
   int priority = 0;
   Json input;
   std::optional<Json> answer;
+  /// How the answer ended where it is not whole (`length`: cut at a token limit); else empty. Told
+  /// by `Runtime::get`, from the run's last event.
+  std::string finish;
   std::optional<Failure> error;
   WallTime created_at{};
   std::optional<WallTime> available_at;

@@ -49,9 +49,7 @@ class AgentSegment {
       Turn turn = next_turn(number);
       request_.messages.push_back(turn.message());
       last_text_ = turn.text;
-      // A reply cut at the token limit is delivered as it is; `finish` in the model's event says
-      // so.
-      if (turn.calls.empty()) return turn.text;
+      if (turn.calls.empty()) return answer_of(turn);
       ask_for_input(turn);
       ask_for_approval(turn);
       for (const PlannedCall& planned : turn.calls) answer_call(planned);
@@ -59,6 +57,12 @@ class AgentSegment {
   }
 
  private:
+  /// A reply cut at the token limit is delivered as it is, with a flag (docs/decisions, 0004).
+  static Json answer_of(const Turn& turn) {
+    if (turn.finish == "length") throw EndRun{Reason::completed, {}, turn.text, turn.finish};
+    return turn.text;
+  }
+
   void begin_conversation() {
     request_.run = context_.run().id;
     request_.tools = terms_.tool_definitions();
@@ -147,6 +151,10 @@ class AgentSegment {
       }
     }
     if (asked.empty()) return;
+    // What was approved is what runs: a redrive may have brought other tools of the same names.
+    std::string terms;
+    for (const auto& [planned, tool] : asked) terms += tool->digest;
+    question.terms = sha256_hex(terms);
     const Reply reply = context_.ask(question);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       Verdict verdict = i < reply.verdicts.size() ? reply.verdicts[i] : Verdict::undecided;

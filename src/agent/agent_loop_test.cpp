@@ -144,7 +144,10 @@ TEST(Agent, CountsIterationsOfThisDriveOnly) {
 TEST(Agent, KeepsTheReasonWhyAnAnswerEndedWithItsTurn) {
   Fixture f = three_turns();
   f.chain.replies = {answers("cut in the mid", "length")};
-  EXPECT_EQ(std::get<Json>(f.segment()), "cut in the mid");
+  const EndRun end = std::get<EndRun>(f.segment());
+  EXPECT_EQ(end.reason, Reason::completed);
+  EXPECT_EQ(end.answer, Json("cut in the mid"));
+  EXPECT_EQ(end.finish, "length");
   EXPECT_EQ(f.result_of("model#1")["finish"], "length");
 }
 

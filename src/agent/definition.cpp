@@ -63,6 +63,16 @@ Json tool_definition(const ToolSpec& spec) {
           {"env_digest", env_digest(spec.env)}};
 }
 
+/// What a person who approves a call relies on: not how the tool is described or asked about.
+std::string execution_digest(const Json& json) {
+  Json executed = Json::object();
+  for (const char* key :
+       {"name", "effect", "kind", "command", "folder", "pass_env", "env_digest"}) {
+    executed[key] = json.at(key);
+  }
+  return sha256_hex(dump_json(executed));
+}
+
 ToolTerms parse_tool(const Json& json) {
   ToolTerms tool;
   tool.name = json.at("name").get<std::string>();
@@ -83,6 +93,7 @@ ToolTerms parse_tool(const Json& json) {
   tool.folder = json.at("folder").get<std::string>();
   tool.pass_env = json.at("pass_env").get<std::vector<std::string>>();
   tool.env_digest = json.at("env_digest").get<std::string>();
+  tool.digest = execution_digest(json);
   return tool;
 }
 

@@ -31,6 +31,7 @@ struct ToolTerms {
   std::vector<std::string> pass_env;
   std::string folder;      ///< where command and probe are started
   std::string env_digest;  ///< of the `env` table
+  std::string digest;      ///< of all that is executed for a call, and of its effect
 
   bool wants_input() const { return !input_schema.is_null(); }
 };

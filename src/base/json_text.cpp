@@ -199,9 +199,11 @@ void append_json(std::string& out, const Json& value) {
       out += '}';
       return;
     }
+    case Json::value_t::discarded:
+      append_json(out, readable_json(value));
+      return;
     case Json::value_t::number_float:
     case Json::value_t::binary:
-    case Json::value_t::discarded:
       out += dump_by_library(value);
       return;
   }
@@ -215,6 +217,11 @@ std::optional<Json> parse_json(std::string_view text, int max_depth, std::string
 
 std::optional<Json> parse_exact_json(std::string_view text, int max_depth, std::string* problem) {
   return build(Builder(max_depth, true), text, problem);
+}
+
+Json readable_json(const Json& value) {
+  if (!value.is_discarded()) return value;
+  return {{"damaged", "what the store holds here is not JSON"}};
 }
 
 std::string dump_json(const Json& value) {

@@ -39,7 +39,11 @@ std::optional<Json> parse_json(std::string_view text, int max_depth = 64,
 std::optional<Json> parse_exact_json(std::string_view text, int max_depth = 64,
                                      std::string* problem = nullptr);
 
-/// Compact text of a value; never throws (invalid UTF-8 is replaced).
+/// The value; in place of what a store held and could not be parsed (`discarded`), an object that
+/// says so.
+Json readable_json(const Json&);
+
+/// Compact text of a value; never throws (invalid UTF-8 is replaced). Always JSON.
 std::string dump_json(const Json&);
 
 /// The member of an object; null where there is none, or where the value is no object.

@@ -168,6 +168,7 @@ std::string event_text(const Event& event) {
       return other_text(payload);
     case EventKind::completed: {
       const auto answer = text_at(payload, "answer");
+      if (text_at(payload, "finish") == "length") return answer + " (cut at the token limit)";
       return answer.empty() ? other_text(payload) : answer;
     }
   }

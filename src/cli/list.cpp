@@ -128,6 +128,8 @@ std::string sheet_of(const Run& run, const Output& out) {
   }
   sheet.add("input", safe_line(answer_text(run.input)));
   if (run.answer) sheet.add("answer", safe_text(answer_text(*run.answer)));
+  if (run.finish == "length")
+    sheet.add("answer cut", "at the model's token limit: it is not whole");
   add_failure(sheet, run);
   add_wait(sheet, run);
   add_pending(sheet, run);

@@ -12,6 +12,8 @@
 namespace holdfast {
 namespace {
 
+constexpr Duration kTellEvery = std::chrono::seconds(10);
+
 int redrive_by_filter(Invocation& call) {
   const auto& args = call.args;
   ListFilter filter;
@@ -61,6 +63,7 @@ ReapReport sweep(Invocation& call, int limit, bool all, bool dry_run) {
   // Nothing changes in a dry run: a second sweep would be the first once more.
   if (dry_run && all) limit = std::numeric_limits<int>::max();
   ReapReport total;
+  StoreTime told = call.host.now();
   bool again = true;
   while (again) {
     const auto report = runtime.reap(limit, dry_run);
@@ -70,6 +73,11 @@ ReapReport sweep(Invocation& call, int limit, bool all, bool dry_run) {
     total.expired += report.expired;
     const bool moved = report.requeued + report.dead_lettered + report.expired > 0;
     again = all && !dry_run && report.full && moved;
+    if (const StoreTime now = call.host.now(); again && now - told >= kTellEvery) {
+      told = now;
+      call.out.note(fmt::format("holdfast: {} handled so far",
+                                total.requeued + total.dead_lettered + total.expired));
+    }
   }
   return total;
 }

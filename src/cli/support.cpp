@@ -153,6 +153,7 @@ int Progress::finish(const SegmentResult& result, const StopOnSignal& stop) {
     remark += ": " + safe_line(run.error->message);
   }
   if (run.reason && run.reason->is(Reason::budget_exhausted)) remark += ": the answer is partial";
+  if (run.finish == "length") remark += ": the answer was cut at the model's token limit";
   if (code == kSuspended) {
     remark += fmt::format("; `holdfast why {}` says what it waits for", safe_line(run.id));
   } else if (code == kFailed && !run.status.is(Status::cancelled)) {

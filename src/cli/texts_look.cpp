@@ -36,7 +36,9 @@ std::vector<CommandText> look_commands() {
        Group::look,
        "show a run",
        {"ID", 1, 1},
-       "Shows one run: state, request, answer, error, what it waits for, a write that is pending.",
+       "Shows one run: state, request, answer, error, what it waits for, a write that is pending. "
+       "With --json, `finish` is there only where the answer is not whole: `length`, cut at the "
+       "model's token limit.",
        {},
        {{"holdfast show 0198c1f2-7d30-7000-8000-3b6f5a2c9e10", "one run"}},
        show_run},

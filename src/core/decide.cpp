@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/guard.hpp"
+#include "base/text.hpp"
 #include "core/backoff.hpp"
 
 namespace holdfast {
@@ -156,6 +157,7 @@ Settlement on(const Run& run, const Completed& end) {
   settlement.outcome = Outcome::completed;
   settlement.answer = end.answer;
   settlement.payload = {{"reason", to_word(Reason::completed)}, {"answer", end.answer}};
+  if (!end.finish.empty()) settlement.payload["finish"] = end.finish;
   return settlement;
 }
 
@@ -171,7 +173,7 @@ Settlement on(const Run& run, const Ended& end) {
   }
   if (!run.is_clean()) return fence_forbids(run, std::nullopt);
   if (end.reason == Reason::completed || end.reason == Reason::budget_exhausted) {
-    Settlement settlement = on(run, Completed{end.answer.value_or(Json())});
+    Settlement settlement = on(run, Completed{end.answer.value_or(Json()), end.finish});
     settlement.reason = end.reason;
     settlement.payload["reason"] = to_word(end.reason);
     if (!end.message.empty()) settlement.payload["message"] = end.message;
@@ -186,9 +188,11 @@ Settlement on(const Run& run, const Ended& end) {
 Settlement on(const Run& run, const Failed& end, bool interactive, WallTime now,
               double unit_random) {
   const bool clears = has_own_fence(run) && end.failure.not_started;
-  Settlement settlement = HOLDFAST_GUARD("decide_fence_first", run.is_clean() || clears)
-                              ? decide_failure(run, end, interactive, now, unit_random)
-                              : fence_forbids(run, end.failure);
+  const bool asks_later = end.probe_is_open && run.is_safe() && !interactive;
+  Settlement settlement =
+      HOLDFAST_GUARD("decide_fence_first", run.is_clean() || clears || asks_later)
+          ? decide_failure(run, end, interactive, now, unit_random)
+          : fence_forbids(run, end.failure);
   settlement.clears_fence = clears;
   return settlement;
 }
@@ -215,10 +219,10 @@ Settlement on(const Run& run, const Suspended& end) {
 
 Settlement on(const Run& run, const Slept& end) {
   if (!run.is_safe()) return fence_forbids(run, std::nullopt);
-  // `until` in milliseconds since 1970, as the journal records a sleep that is waited for in place.
-  Settlement settlement = handed_back(
-      EventKind::slept, Outcome::slept,
-      {{"key", end.key}, {"name", end.name}, {"until", end.until.time_since_epoch().count()}});
+  // As the journal records a sleep that is waited for in place.
+  Settlement settlement =
+      handed_back(EventKind::slept, Outcome::slept,
+                  {{"key", end.key}, {"name", end.name}, {"until", format_time(end.until)}});
   settlement.at = end.until;
   return settlement;
 }

@@ -13,16 +13,21 @@ namespace holdfast {
 
 struct Completed {
   Json answer;
+  std::string finish = {};  ///< how the answer ended, where it is not whole
 };
 /// The handler ended the run with a reason of its own.
 struct Ended {
   Reason reason;
   std::string message;
   std::optional<Json> answer;
+  std::string finish = {};
 };
 struct Failed {
   Failure failure;
   bool in_agent = false;  ///< an exception of unknown kind from an LLM agent is not retried
+  /// The probe of the write that stands could not be asked, for a reason that may pass: whoever
+  /// claims the run next asks it.
+  bool probe_is_open = false;
 };
 struct Suspended {
   Wait wait;

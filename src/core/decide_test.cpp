@@ -132,6 +132,22 @@ TEST(Decide, TheFenceWinsOverEveryEnd) {
   }
 }
 
+TEST(Decide, AProbeThatCouldNotBeAskedIsAskedAgainWithinTheBudget) {
+  const RunRow probed = with(running_run(), fence(Effect::non_idempotent_write, true));
+  Failed end = failed_by(FailureClass::overloaded);
+  expect_dead(decide_for(probed, end), Reason::not_retryable);
+  end.probe_is_open = true;
+  const Settlement settlement = decide_for(probed, end);
+  EXPECT_EQ(settlement.event, EventKind::requeued);
+  EXPECT_TRUE(settlement.charged);
+  EXPECT_FALSE(settlement.clears_fence);
+  expect_dead(decide_for(with(running_run(), unsafe_fence()), end), Reason::not_retryable);
+  expect_dead(decide_for(probed, end, true), Reason::not_retryable);
+  RunRow spent = probed;
+  spent.requeue_count = spent.max_requeues;
+  expect_dead(decide_for(spent, end), Reason::retries_exhausted);
+}
+
 TEST(Decide, AProbeLetsTheQueueHaveTheRunButNotAnEnd) {
   const RunRow run = with(running_run(), fence(Effect::non_idempotent_write, true));
   EXPECT_EQ(decide_for(run, WorkerLost{"w"}).event, EventKind::reaped);

@@ -20,7 +20,7 @@ Json pending_json(const Fence& fence) {
   return {{"step", fence.step_key},
           {"name", fence.name},
           {"effect", to_word(fence.effect)},
-          {"arguments", fence.arguments},
+          {"arguments", readable_json(fence.arguments)},
           {"idempotency_key", fence.idempotency_key},
           {"since", format_time(fence.since)},
           {"claim", fence.claim}};
@@ -68,40 +68,42 @@ Usage& Usage::operator+=(const Usage& other) {
 }
 
 Json to_json(const Run& run) {
-  return {{"id", run.id},
-          {"agent", run.agent},
-          {"queue", run.queue},
-          {"status", run.status.text()},
-          {"reason", run.reason ? Json(run.reason->text()) : Json()},
-          {"origin", run.origin.text()},
-          {"priority", run.priority},
-          {"input", run.input},
-          {"answer", run.answer ? *run.answer : Json()},
-          {"error", run.error ? error_json(*run.error) : Json()},
-          {"created_at", format_time(run.created_at)},
-          {"available_at", time_or_null(run.available_at)},
-          {"started_at", time_or_null(run.started_at)},
-          {"finished_at", time_or_null(run.finished_at)},
-          {"claimed_by", value_or_null(run.claimed_by)},
-          {"claim", run.claim},
-          {"lease_expires_at", time_or_null(run.lease_expires_at)},
-          {"requeue_count", run.requeue_count},
-          {"max_requeues", run.max_requeues},
-          {"reclaim_count", run.reclaim_count},
-          {"redrive_count", run.redrive_count},
-          {"pending_effect", run.pending ? Json(to_word(run.pending->effect)) : Json()},
-          {"pending", run.pending ? pending_json(*run.pending) : Json()},
-          {"iterations", run.iterations},
-          {"usage", encode(run.usage)},
-          {"waiting_for", run.waiting_for ? wait_json(*run.waiting_for) : Json()},
-          {"labels", encode(run.labels)},
-          {"abandoned", run.abandoned}};
+  Json json = {{"id", run.id},
+               {"agent", run.agent},
+               {"queue", run.queue},
+               {"status", run.status.text()},
+               {"reason", run.reason ? Json(run.reason->text()) : Json()},
+               {"origin", run.origin.text()},
+               {"priority", run.priority},
+               {"input", readable_json(run.input)},
+               {"answer", run.answer ? readable_json(*run.answer) : Json()},
+               {"error", run.error ? error_json(*run.error) : Json()},
+               {"created_at", format_time(run.created_at)},
+               {"available_at", time_or_null(run.available_at)},
+               {"started_at", time_or_null(run.started_at)},
+               {"finished_at", time_or_null(run.finished_at)},
+               {"claimed_by", value_or_null(run.claimed_by)},
+               {"claim", run.claim},
+               {"lease_expires_at", time_or_null(run.lease_expires_at)},
+               {"requeue_count", run.requeue_count},
+               {"max_requeues", run.max_requeues},
+               {"reclaim_count", run.reclaim_count},
+               {"redrive_count", run.redrive_count},
+               {"pending_effect", run.pending ? Json(to_word(run.pending->effect)) : Json()},
+               {"pending", run.pending ? pending_json(*run.pending) : Json()},
+               {"iterations", run.iterations},
+               {"usage", encode(run.usage)},
+               {"waiting_for", run.waiting_for ? wait_json(*run.waiting_for) : Json()},
+               {"labels", encode(run.labels)},
+               {"abandoned", run.abandoned}};
+  if (!run.finish.empty()) json["finish"] = run.finish;
+  return json;
 }
 
 Json to_json(const Event& event) {
   return {{"run", event.run},          {"sequence", event.sequence},
           {"kind", event.kind.text()}, {"at", format_time(event.at)},
-          {"claim", event.claim},      {"payload", event.payload}};
+          {"claim", event.claim},      {"payload", readable_json(event.payload)}};
 }
 
 }  // namespace holdfast

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/text.hpp"
 #include "core/run_codec.hpp"
 #include "core/test_runs.hpp"
 
@@ -81,6 +82,23 @@ TEST(EventJson, HasItsSixFields) {
                                   {"at", "2026-11-02T08:30:00.000Z"},
                                   {"claim", 2},
                                   {"payload", {{"text", "hi"}}}}));
+}
+
+TEST(RunJson, IsJsonWhateverTheStoreHolds) {
+  const Json damaged(Json::value_t::discarded);
+  RunRow run = queued_run();
+  run.input = damaged;
+  run.answer = damaged;
+  Event event;
+  event.payload = damaged;
+  for (const Json& json : {to_json(run), to_json(event)}) {
+    const auto read = parse_json(dump_json(json));
+    ASSERT_TRUE(read) << dump_json(json);
+    EXPECT_EQ(*read, json);
+  }
+  EXPECT_TRUE(to_json(run)["input"].contains("damaged"));
+  EXPECT_TRUE(to_json(run)["answer"].contains("damaged"));
+  EXPECT_TRUE(to_json(event)["payload"].contains("damaged"));
 }
 
 TEST(RunCodec, LosesNothing) {

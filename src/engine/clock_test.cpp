@@ -181,5 +181,32 @@ TEST_F(ClockTest, AJudgeThatStoodStillJudgesAgainAfterAHeartbeatAndAMargin) {
   EXPECT_GE(env_.store_now() - stalled, milliseconds(600));
 }
 
+TEST_F(ClockTest, ALongSweepTellsHowFarItIs) {
+  handle("task", [](RunContext&) { return Json(); });
+  constexpr int kRuns = 200;
+  for (int i = 0; i < kRuns; ++i) claim_as("dead", enqueue("task", hasty_policy()));
+  clocks().suspend(seconds(1));
+  std::atomic<int> sweeps = 0;
+  std::function<void()> slow = [&] {
+    ++sweeps;
+    clocks().suspend(milliseconds(600));
+    store_.before("reap", slow);
+  };
+  store_.before("reap", slow);
+  options_.reaper_interval = milliseconds(10);
+  options_.reaper_limit = 5;
+  ::testing::internal::CaptureStderr();
+  {
+    const auto worker = work();
+    EXPECT_TRUE(eventually([&] { return sweeps >= kRuns / 5; }));
+  }
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  const std::string line = "a sweep of the reaper goes on";
+  const auto first = told.find(line);
+  ASSERT_NE(first, std::string::npos) << told;
+  EXPECT_NE(told.find(line, first + 1), std::string::npos) << told;
+  EXPECT_NE(told.find("runs=", first), std::string::npos) << told;
+}
+
 }  // namespace
 }  // namespace holdfast::engine_test

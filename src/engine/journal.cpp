@@ -193,8 +193,7 @@ void Journal::sleep_until(std::string_view name, WallTime due) {
     StepRecord record;
     record.kind = EventKind::slept;
     record.key = step.key;
-    record.payload = {
-        {"key", step.key}, {"name", step.name}, {"until", until.time_since_epoch().count()}};
+    record.payload = {{"key", step.key}, {"name", step.name}, {"until", format_time(until)}};
     const auto answer = write_step(record);
     if (!answer) leave_by(Interrupt{});
     check(*answer, "recording a sleep", step);

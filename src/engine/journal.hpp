@@ -52,6 +52,8 @@ class Journal final : public RunContext {
   /// The failure of a non-idempotent write that decides the segment's end, whatever the handler
   /// made of it.
   const std::optional<Failure>& write_failure() const { return write_failure_; }
+  /// The standing write's probe could not be asked: whoever claims the run next asks it.
+  bool probe_is_open() const { return probe_is_open_; }
   /// The fence that stands is of a write that never started.
   bool fence_is_unstarted() const { return fence_unstarted_; }
   /// Shows the observer how the segment ended.
@@ -109,6 +111,7 @@ class Journal final : public RunContext {
   Replay replay_;
   std::optional<Leave> left_;
   std::optional<Failure> write_failure_;
+  bool probe_is_open_ = false;
   bool fence_unstarted_ = false;
   bool in_step_ = false;
   bool unseen_ = false;

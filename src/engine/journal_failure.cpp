@@ -92,7 +92,16 @@ ProbeAnswer Journal::ask_probe(const Step& step) {
     if (done.end == CallEnd::returned) return answer;
     const bool is_repeated =
         done.end == CallEnd::not_started || done.cut == Cut::trust || done.cut == Cut::ending;
-    if (!is_repeated) return Unknown{failure_of(done.error).message};
+    if (is_repeated) continue;
+    Failure failure = failure_of(done.error);
+    if (failure.not_started && is_retryable(failure.cls)) {
+      probe_is_open_ = true;
+      failure.not_started = false;  // said of the probe, not of the write
+      failure.message =
+          fmt::format("the probe of \"{}\" could not be asked: {}", step.name, failure.message);
+      fail_write(step, std::move(failure));
+    }
+    return Unknown{std::move(failure.message)};
   }
 }
 

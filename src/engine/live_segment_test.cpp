@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/forwarding_env.hpp"
+
 namespace holdfast {
 namespace {
 
@@ -9,18 +11,11 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 /// The real one with a clock that the test moves.
-class ManualClockEnv final : public Env {
+class ManualClockEnv final : public testing::ForwardingEnv {
  public:
   WallTime wall_now() override { return WallTime(now_.time_since_epoch()); }
   StoreTime store_now() override { return now_; }
-  std::string boot_id() override { return "boot"; }
-  std::uint64_t random() override { return 4; }
-  std::unique_ptr<EventCount> make_event_count() override { return real_env().make_event_count(); }
-  std::unique_ptr<Thread> spawn(const ThreadOptions& options, std::function<void()> body) override {
-    return real_env().spawn(options, std::move(body));
-  }
   void sleep_for(Duration duration, const std::stop_token&) override { now_ += duration; }
-  Identity make_identity() override { return {}; }
   void pass(Duration duration) { now_ += duration; }
 
  private:

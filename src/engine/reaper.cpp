@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kReaperStackBytes = 256u << 10;
 constexpr Duration kStoodStill = std::chrono::seconds(1);
 constexpr Duration kShortestMargin = std::chrono::milliseconds(500);
+constexpr Duration kTellEvery = std::chrono::seconds(10);
 constexpr Duration kOwnRenewal = std::chrono::milliseconds(50);
 
 /// A judge stood still on the way to its verdict. Thrown inside the write, which changes nothing
@@ -151,7 +152,18 @@ void Reaper::sweep() {
     if (stood_still()) throw StoodStill{};
     return decider(run);
   };
-  while (!stop.stop_requested() && reap_some(store_, limit_, false, awake).full) {
+  StoreTime told = env_.store_now();
+  int handled = 0;
+  bool has_more = true;
+  while (has_more && !stop.stop_requested()) {
+    const ReapReport report = reap_some(store_, limit_, false, awake);
+    has_more = report.full;
+    handled += report.requeued + report.dead_lettered + report.expired;
+    if (const StoreTime now = env_.store_now(); has_more && now - told >= kTellEvery) {
+      told = now;
+      log(LogLevel::info, "a sweep of the reaper goes on",
+          {{"worker", own_}, {"runs", std::to_string(handled)}});
+    }
   }
 }
 

@@ -407,6 +407,30 @@ TEST_F(StandingFence, UnknownIsLeftToAPerson) {
   EXPECT_EQ(payments_, 0);
 }
 
+TEST_F(StandingFence, AProbeThatCannotBeStartedIsAskedByTheNextClaim) {
+  handle("task", [this](RunContext& run) {
+    StepOptions options = payment();
+    options.probe = [this](const StepContext&) -> ProbeAnswer {
+      if (++probes_ > 1) return Landed{Json("found")};
+      Failure failure = make_failure(FailureClass::overloaded, "no_resources", "no process left");
+      failure.not_started = true;
+      throw FailureError(failure);
+    };
+    return run.step("pay", options, [this](const StepContext&) {
+      ++payments_;
+      return StepResult{Json("paid"), std::nullopt};
+    });
+  });
+  const RunId id = leave_fenced("task", milliseconds(1));
+  const auto worker = work();
+  ASSERT_TRUE(eventually([&] { return is(id, Status::completed) || is(id, Status::failed); }));
+  EXPECT_EQ(get(id).answer, Json("found"));
+  EXPECT_EQ(probes_, 2);
+  EXPECT_EQ(payments_, 0);
+  EXPECT_EQ(count(id, EventKind::requeued), 1);
+  EXPECT_EQ(get(id).requeue_count, 2);  // the lost worker, and this
+}
+
 TEST_F(StandingFence, ATaskThatAsksForAnotherStepDoesNotTouchIt) {
   std::atomic<int> others = 0;
   handle("task",

@@ -31,6 +31,15 @@ std::optional<Verdict> verdict_of(EventKind kind) {
   return std::nullopt;
 }
 
+/// When a sleep is over. Older journals hold milliseconds since 1970.
+std::optional<WallTime> due_time_of(const Json& payload) {
+  const Json* until = find_member(payload, "until");
+  if (until != nullptr && until->is_number_integer()) {
+    return WallTime(Duration(until->get<std::int64_t>()));
+  }
+  return parse_time(text_at(payload, "until"));
+}
+
 /// Does a decision's event cover this call? Without a list it covers the whole turn.
 bool covers(const Event& event, const std::string& call) {
   const auto calls = event.payload.find("calls");
@@ -112,8 +121,8 @@ void Replay::add_sleep(const Event& event) {
   const std::string key = text_at(event.payload, "key");
   // Without a key it is the wait for a probe: no step of the handler.
   if (key.empty()) return;
-  const auto until = event.payload.find("until");
-  if (until == event.payload.end() || !until->is_number_integer()) return;
+  const auto until = due_time_of(event.payload);
+  if (!until) return;
   const auto known = by_key_.find(key);
   if (known == by_key_.end()) {
     by_key_.emplace(key, steps_.size());
@@ -124,7 +133,7 @@ void Replay::add_sleep(const Event& event) {
     steps_.push_back(std::move(step));
   }
   RecordedStep& step = steps_[by_key_.at(key)];
-  step.until = WallTime(Duration(until->get<std::int64_t>()));
+  step.until = *until;
 }
 
 std::string Replay::next_key(std::string_view name, const std::string& own_key) {
@@ -229,11 +238,12 @@ std::string turn_digest(const RunId& run, const Question& question) {
   for (const GatedCall& call : question.calls) {
     calls.push_back({{"id", call.id}, {"name", call.name}, {"arguments", call.arguments}});
   }
-  const Json turn = {{"run", run},
-                     {"kind", question.kind == WaitKind::approval ? "approval" : "input"},
-                     {"key", question.key},
-                     {"calls", std::move(calls)},
-                     {"schema", question.schema}};
+  Json turn = {{"run", run},
+               {"kind", question.kind == WaitKind::approval ? "approval" : "input"},
+               {"key", question.key},
+               {"calls", std::move(calls)},
+               {"schema", question.schema}};
+  if (!question.terms.empty()) turn["terms"] = question.terms;
   // Half of it is short enough to be typed and long enough to be unique.
   return sha256_hex(dump_json(turn)).substr(0, 32);
 }

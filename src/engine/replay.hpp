@@ -80,7 +80,7 @@ Json step_payload(StepKind, const std::string& name, const std::string& key, Eff
                   const Json& arguments, const Json& result);
 Json result_of(EventKind, const Json& payload);
 
-/// The digest of a pending turn: run, place, calls with final arguments, schema.
+/// The digest of a pending turn: run, place, calls with final arguments, schema, terms.
 std::string turn_digest(const RunId&, const Question&);
 
 }  // namespace holdfast

@@ -69,15 +69,17 @@ TEST(Replay, KeepsTheWaitForAProbeOutOfTheJournal) {
 }
 
 TEST(Replay, RemembersDueTimeAndWakeOfASleep) {
-  const auto slept =
-      event(1, EventKind::slept, {{"key", "nap#1"}, {"name", "nap"}, {"until", 12345}});
-  Replay asleep({slept});
-  const auto* step = asleep.take(asleep.next_key("nap", ""), "nap", false, true);
-  ASSERT_NE(step, nullptr);
-  EXPECT_EQ(step->until, WallTime(Duration(12345)));
-  EXPECT_FALSE(step->woken);
-  Replay woken({slept, event(2, EventKind::woken, {{"actor", "me"}})});
-  EXPECT_TRUE(woken.take(woken.next_key("nap", ""), "nap", false, true)->woken);
+  for (const Json& until : {Json("1970-01-01T00:00:12.345Z"), Json(12345)}) {
+    const auto slept =
+        event(1, EventKind::slept, {{"key", "nap#1"}, {"name", "nap"}, {"until", until}});
+    Replay asleep({slept});
+    const auto* step = asleep.take(asleep.next_key("nap", ""), "nap", false, true);
+    ASSERT_NE(step, nullptr);
+    EXPECT_EQ(step->until, WallTime(Duration(12345)));
+    EXPECT_FALSE(step->woken);
+    Replay woken({slept, event(2, EventKind::woken, {{"actor", "me"}})});
+    EXPECT_TRUE(woken.take(woken.next_key("nap", ""), "nap", false, true)->woken);
+  }
 }
 
 TEST(Replay, ResultsComeBackExactly) {

@@ -30,7 +30,7 @@ SegmentEnd run_handler(Journal& journal, const HandlerEntry& entry) {
   } catch (const FailureError& error) {
     return Failed{error.failure(), false};
   } catch (const EndRun& end) {
-    return Ended{end.reason, end.message, end.answer};
+    return Ended{end.reason, end.message, end.answer, end.finish};
   } catch (const std::exception& error) {
     return unexpected(error.what(), entry.is_agent);
   } catch (const LeaseLost&) {
@@ -145,7 +145,9 @@ SegmentOutcome execute(const SegmentParts& parts, const HandlerEntry& entry, Run
       end = Suspended{std::get<Suspend>(*left).wait};
     if (left && std::holds_alternative<Sleep>(*left)) end = std::get<Sleep>(*left).slept;
     if (left && std::holds_alternative<Interrupt>(*left)) end = Interrupted{};
-    if (journal.write_failure()) end = Failed{*journal.write_failure(), false};
+    if (journal.write_failure()) {
+      end = Failed{*journal.write_failure(), false, journal.probe_is_open()};
+    }
     outcome = conclude(parts, journal.run(), std::move(end), journal.fence_is_unstarted());
   }
   journal.observe_end();

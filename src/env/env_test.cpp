@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/forwarding_env.hpp"
+
 namespace holdfast {
 namespace {
 
@@ -21,20 +23,9 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 
 /// The real one with a clock that stands still.
-class FrozenClockEnv final : public Env {
+class FrozenClockEnv final : public testing::ForwardingEnv {
  public:
   WallTime wall_now() override { return WallTime(Duration(1'700'000'000'000)); }
-  StoreTime store_now() override { return real_env().store_now(); }
-  std::string boot_id() override { return real_env().boot_id(); }
-  std::uint64_t random() override { return real_env().random(); }
-  std::unique_ptr<EventCount> make_event_count() override { return real_env().make_event_count(); }
-  std::unique_ptr<Thread> spawn(const ThreadOptions& options, std::function<void()> body) override {
-    return real_env().spawn(options, std::move(body));
-  }
-  void sleep_for(Duration duration, const std::stop_token& stop) override {
-    real_env().sleep_for(duration, stop);
-  }
-  Identity make_identity() override { return real_env().make_identity(); }
 };
 
 std::vector<std::string> make_ids(Env& env, int count) {
@@ -189,7 +180,8 @@ TEST(Random, CoversTheUnitInterval) {
 
 #ifdef HOLDFAST_TESTING
 TEST(Clocks, TestsCanMoveTheWallClockAndNothingElse) {
-  const std::string path = testing::TempDir() + "holdfast-wall-offset-" + std::to_string(getpid());
+  const std::string path =
+      ::testing::TempDir() + "holdfast-wall-offset-" + std::to_string(getpid());
   const auto wall = real_env().wall_now();
   const auto since_boot = real_env().store_now();
   std::ofstream(path) << 3'600'000;

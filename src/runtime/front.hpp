@@ -78,6 +78,8 @@ class Front final : public Runtime {
   Run applied_run(const RunId&, const ChangeResult&, std::string_view verb);
   bool is_holder_gone(const WorkerId&);
   void fill_in(Run&, std::map<WorkerId, bool>& known);
+  /// How its answer ended is told by its last event.
+  void fill_in_finish(Run&);
   Operator minted(Operator);
 
   // bulk.cpp

@@ -65,7 +65,9 @@ SegmentResult Front::run(const RunRequest& request, const Observer& observer,
   executing_ = true;
   const auto executor = make_inline_executor(env_, *store_, handlers_, engine_options());
   auto started = until_answered(env_, [&](bool) { return store_->start(wanted, executor->id()); });
-  return executor->execute(std::move(started), observer, stop);
+  auto result = executor->execute(std::move(started), observer, stop);
+  fill_in_finish(result.run);
+  return result;
 }
 
 SegmentResult Front::run_inline(const RunRequest& request, const Observer& observer,
@@ -108,7 +110,10 @@ SegmentResult Front::drive(InlineExecutor& executor, std::optional<Claimed> clai
     if (claimed) {
       auto result = executor.execute(std::move(*claimed), observer, stop);
       claimed.reset();
-      if (!goes_on(result.outcome)) return result;
+      if (!goes_on(result.outcome)) {
+        fill_in_finish(result.run);
+        return result;
+      }
       look = kShortestLook;
     }
     auto run = get(start.id);

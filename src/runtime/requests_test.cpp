@@ -9,6 +9,22 @@ namespace {
 class Requests : public RuntimeTest {};
 HOLDFAST_FOR_EACH_STORE(Requests);
 
+TEST_P(Requests, AnIdThatIsTakenIsNamedWithTheRemedyAndNothingIsMerged) {
+  auto first = request("echo", "one");
+  first.id = real_env().new_id();
+  runtime_->enqueue(first);
+  auto other = request("echo", "two");
+  other.id = first.id;
+  expect_refused(Refusal::conflict, *first.id, [&] { runtime_->enqueue(other); });
+  expect_refused(Refusal::conflict, "make a new id", [&] { runtime_->enqueue(other); });
+  expect_refused(Refusal::conflict, "holdfast show " + *first.id,
+                 [&] { runtime_->enqueue(other); });
+  EXPECT_EQ(runtime_->get(*first.id).input, "one");
+  EXPECT_EQ(runtime_->list({}).runs.size(), 1u);
+  // The same request again is the same run.
+  EXPECT_EQ(runtime_->enqueue(first).id, *first.id);
+}
+
 TEST_P(Requests, AreStoredAndFoundByTheirId) {
   auto wanted = request("echo", {{"a", 1}});
   wanted.priority = -3;

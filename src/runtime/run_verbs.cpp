@@ -127,11 +127,22 @@ void Front::fill_in(Run& run, std::map<WorkerId, bool>& known) {
   run.abandoned = known[holder];
 }
 
+void Front::fill_in_finish(Run& run) {
+  if (!run.status.is(Status::completed)) return;
+  for (const auto& event : store_->events(run.id, run.last_sequence - 1, 1)) {
+    const auto& payload = event.payload;
+    if (!event.kind.is(EventKind::completed) || !payload.is_object()) continue;
+    const auto finish = payload.find("finish");
+    if (finish != payload.end() && finish->is_string()) run.finish = finish->get<std::string>();
+  }
+}
+
 Run Front::get(const RunId& id) {
   auto found = store_->find(id);
   if (!found) throw no_such_run(id);
   std::map<WorkerId, bool> known;
   fill_in(*found, known);
+  fill_in_finish(*found);
   return std::move(*found);
 }
 

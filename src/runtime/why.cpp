@@ -309,6 +309,10 @@ class Explainer {
     const bool is_partial = run_.reason && run_.reason->is(Reason::budget_exhausted);
     say("Run {} of agent {} completed{}{}.", run_.id, run_.agent, ended(),
         is_partial ? " with a partial answer, because its budget was exhausted" : "");
+    if (run_.finish == "length") {
+      say("Its answer was cut at the model's token limit and is not whole.");
+      facts_["finish"] = run_.finish;
+    }
     tell_history();
     offer("show {}", run_.id);
     offer("events {}", run_.id);

@@ -277,6 +277,15 @@ TEST_F(Why, CompletedRunAndPartialAnswer) {
   expect_says("partial answer");
 }
 
+TEST_F(Why, AnswerThatWasCutAtTheTokenLimitIsSaidToBe) {
+  in_.run.status = Status::completed;
+  in_.run.reason = Word<Reason>(Reason::completed);
+  EXPECT_EQ(explain(in_)["text"].get<std::string>().find("token limit"), std::string::npos);
+  in_.run.finish = "length";
+  expect_says("cut at the model's token limit");
+  EXPECT_EQ(explain(in_)["facts"]["finish"], "length");
+}
+
 TEST_F(Why, StatusOfANewerVersionIsKeptAndNotJudged) {
   in_.run.status = Word<Status>("hibernating");
   expect_says("hibernating, was written by a newer holdfast");

@@ -1,6 +1,7 @@
 #include "tool/toolbox.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <functional>
@@ -65,6 +66,43 @@ class ToolboxTest : public ::testing::Test {
   Limits limits_;
   std::stop_source stop_;
 };
+
+/// No descriptor can be opened any more while it lives.
+class NoDescriptorsLeft {
+ public:
+  NoDescriptorsLeft() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptorsLeft() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptorsLeft(const NoDescriptorsLeft&) = delete;
+  NoDescriptorsLeft& operator=(const NoDescriptorsLeft&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(ToolboxTest, AMachineThatIsFullMayHaveRoomLater) {
+  script("echo done\n").effect = Effect::non_idempotent_write;
+  call();  // what sanitizers see for the first time costs them descriptors
+  const Failure called = failure_of([&] {
+    const NoDescriptorsLeft full;
+    call();
+  });
+  probe_script("exit 3\n");
+  probe();
+  const Failure probed = failure_of([&] {
+    const NoDescriptorsLeft full;
+    probe();
+  });
+  for (const Failure& failure : {called, probed}) {
+    EXPECT_TRUE(is_retryable(failure.cls)) << failure.message;
+    EXPECT_EQ(failure.code, "no_resources");
+    EXPECT_TRUE(failure.not_started);
+    EXPECT_FALSE(failure.outcome_unknown);
+  }
+}
 
 TEST_F(ToolboxTest, TakesJsonAndTextAsResults) {
   script("cat\n");

@@ -229,10 +229,43 @@ TEST(Approval, IsNotUsedUnderAnotherEnvironment) {
   EXPECT_NE(message.find("redrive"), std::string::npos) << message;
   EXPECT_EQ(cli.read("payments"), "");
   EXPECT_EQ(cli.read("holdfast.db").find("one-secret"), std::string::npos);
+  // The redrive takes the new definition, and what was approved was not that.
   EXPECT_EQ(cli({"redrive", id}).status, 0);
+  EXPECT_EQ(cli({"worker", "--drain"}).status, 0);
+  EXPECT_EQ(cli({"show", id, "--json"}).json()["status"], "waiting_for_approval");
+  EXPECT_EQ(cli.read("payments"), "");
+  EXPECT_EQ(cli({"approve", id}).status, 0);
   EXPECT_EQ(cli({"worker", "--drain"}).status, 0);
   EXPECT_EQ(cli({"show", id, "--json"}).json()["status"], "completed");
   EXPECT_EQ(cli.read("payments"), "{\"amount\":12}\n");
+}
+
+/// A run whose approved payment could not be started for want of its program, then redriven.
+void expect_after_redrive(const std::string& change, const std::string& with,
+                          const std::string& status) {
+  SCOPED_TRACE(change + " becomes " + with);
+  const Folder cli;
+  cli.write_agent(true);
+  const auto id = cli({"enqueue", "pay", "--input", "x"}).lines().at(0);
+  EXPECT_EQ(cli({"worker", "--drain"}).status, 0);
+  fs::rename(cli.path() / "pay.sh", cli.path() / "away.sh");
+  EXPECT_EQ(cli({"approve", id}).status, 0);
+  EXPECT_EQ(cli({"worker", "--drain"}).status, 0);
+  EXPECT_EQ(cli({"show", id, "--json"}).json()["status"], "failed");
+  fs::rename(cli.path() / "away.sh", cli.path() / "pay.sh");
+  replace_in(cli, change, with);
+  EXPECT_EQ(cli({"redrive", id}).status, 0);
+  EXPECT_EQ(cli({"worker", "--drain"}).status, 0);
+  EXPECT_EQ(cli({"show", id, "--json"}).json()["status"], status);
+  EXPECT_EQ(cli.read("payments"), status == "completed" ? "{\"amount\":12}\n" : "");
+}
+
+TEST(Approval, CountsNoMoreForAToolThatARedriveFindsChanged) {
+  const std::string command = "[\"./pay.sh\"]";
+  const std::string effect = "non_idempotent_write";
+  expect_after_redrive(command, command, "completed");
+  expect_after_redrive(command, "[\"./pay.sh\", \"--twice\"]", "waiting_for_approval");
+  expect_after_redrive(effect, "idempotent_write", "waiting_for_approval");
 }
 
 TEST(Approval, CallsHaveOneIdEverywhere) {

@@ -170,6 +170,35 @@ constexpr Tampering kTamperings[] = {
     {"CountMissing", "DELETE FROM counts WHERE status = 'failed'",
      "of runs that are failed (not_retryable) the store counts 0, there are 1"},
 };
+TEST_F(Verify, WhatIsDamagedIsShownAsJsonThatSaysSo) {
+  EXPECT_EQ(verify("UPDATE run_data SET input = '{\"cut', answer = 'no' WHERE run = 1;"
+                   "UPDATE events SET payload = 'oops' WHERE run = 1 AND kind = 'model'")
+                .status,
+            1);
+  const auto ask = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--store", "sqlite:changed.db"});
+    return (*cli_)(words);
+  };
+  const auto shown = ask({"show", ids_["DONE"], "--json"}).json();
+  EXPECT_TRUE(shown["input"].contains("damaged")) << shown;
+  EXPECT_TRUE(shown["answer"].contains("damaged")) << shown;
+  int damaged = 0;
+  const auto listed = ask({"list", "--json"}).json();
+  for (const auto& run : listed["runs"]) {
+    damaged += run["input"].is_object() && run["input"].contains("damaged") ? 1 : 0;
+  }
+  EXPECT_EQ(damaged, 1);
+  const auto events = ask({"events", ids_["DONE"], "--json"}).json();
+  for (const auto& event : events) {
+    EXPECT_EQ(event["payload"].contains("damaged"), event["kind"] == "model") << event;
+  }
+  for (const char* command : {"show", "events", "why"}) {
+    const auto told = ask({command, ids_["DONE"]});
+    EXPECT_EQ(told.status, 0) << told.err;
+    EXPECT_EQ(told.out.find("<discarded>"), std::string::npos) << told.out;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Store, Verify, ::testing::ValuesIn(kTamperings),
                          [](const auto& one) { return std::string(one.param.name); });
 

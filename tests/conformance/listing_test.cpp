@@ -7,7 +7,7 @@ namespace {
 
 class Listing : public StoreTest {
  protected:
-  std::vector<RunId> list(ListFilter filter = {}) {
+  std::vector<RunId> list(const ListFilter& filter = {}) {
     std::vector<RunId> ids;
     for (const auto& run : store->list(filter).runs) ids.push_back(run.id);
     return ids;

@@ -13,7 +13,7 @@ class People : public StoreTest {
     return claimed.run.id;
   }
   Claimed waiting(std::optional<Duration> timeout = {}) {
-    const Claimed claimed = claimed_run();
+    Claimed claimed = claimed_run();
     store->settle(claimed.lease, suspending(claimed.run, env, timeout));
     return claimed;
   }

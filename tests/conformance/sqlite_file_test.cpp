@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "conformance/sqlite_file_support.hpp"
 #include "store/sqlite/migrations.hpp"
+#include "store/sqlite/open_checks.hpp"
 
 namespace holdfast::testing {
 namespace {
@@ -68,6 +69,42 @@ TEST_F(SqliteFile, RefusesALogWithoutItsDatabase) {
   unlink(path().c_str());
   EXPECT_THROW(open(), StoreError);
   EXPECT_NE(access(path().c_str(), F_OK), 0);
+}
+
+TEST_F(SqliteFile, TakesNoNoticeOfAForeignIndexOfTheLog) {
+  std::string id;
+  {
+    auto store = open();
+    id = enqueue(*store).id;
+  }
+  {
+    auto other = open_store("sqlite:" + folder.file("other.db"), env);
+    for (int i = 0; i < 20; ++i) enqueue(*other);
+  }
+  std::filesystem::copy_file(folder.file("other.db-shm"), path() + "-shm",
+                             std::filesystem::copy_options::overwrite_existing);
+  auto store = open();
+  EXPECT_TRUE(store->find(id).has_value());
+  EXPECT_EQ(store->stats().by_status.at("queued"), 1);
+  EXPECT_EQ(enqueue(*store).status, Status::queued);
+}
+
+TEST_F(SqliteFile, WarnsOfANetworkFileSystem) {
+  for (const std::uint32_t type : {0x6969u, 0xFF534D42u, 0xFE534D42u, 0x517Bu, 0x65735546u,
+                                   0x01021997u, 0x00C36400u, 0x0BD00BD0u}) {
+    const auto finding = sqlite::check_file_system("/far/runs.db", type);
+    ASSERT_TRUE(finding) << type;
+    EXPECT_EQ(finding->grade, Finding::Grade::warning);
+    EXPECT_TRUE(has(finding->text, "/far/runs.db") && has(finding->text, "local disk"));
+  }
+  EXPECT_TRUE(has(sqlite::check_file_system("x", 0x6969)->text, "NFS"));
+  // ext, XFS, Btrfs, ZFS, tmpfs, overlay
+  for (const std::uint32_t type :
+       {0xEF53u, 0x58465342u, 0x9123683Eu, 0x2FC12FC1u, 0x01021994u, 0x794C7630u}) {
+    EXPECT_FALSE(sqlite::check_file_system("x", type)) << type;
+  }
+  EXPECT_NE(sqlite::file_system_of(folder.file("")), 0u);
+  EXPECT_EQ(sqlite::file_system_of(folder.file("missing")), 0u);
 }
 
 TEST_F(SqliteFile, RefusesADatabaseOfAnotherProgram) {

@@ -166,6 +166,41 @@ TEST_F(SqliteWriter, AWriterTakesTheLockFileThatIsThereNow) {
   close(others);
 }
 
+/// Nobody can empty the log under a reader that stands still; but all go on, it is said, and it is
+/// mended by the end of that reader alone.
+TEST_F(SqliteWriter, AReaderThatStandsStillIsTold) {
+  auto store = open();
+  enqueue(*store);
+  const auto claimed = store->claim({"w", {offer()}, {}, 1, {}}).runs.at(0);
+  const auto log_finding = [&] {
+    for (const Finding& finding : store->check()) {
+      if (finding.subject == "log") return finding;
+    }
+    return Finding{Finding::Grade::bad, "", ""};
+  };
+  const auto write_much = [&](int mebibytes) {
+    NewRun run = a_run(env);
+    run.row.input = std::string(1u << 20, 'x');
+    for (int i = 0; i < mebibytes; ++i) {
+      run.row.id = env.new_id();
+      run.content_digest = run.row.id;
+      ASSERT_EQ(store->enqueue(std::span(&run, 1)).front().answer, EnqueueResult::Answer::stored);
+      ASSERT_EQ(store->renew("w", std::span(&claimed.lease, 1)).answers.front(), Write::applied);
+    }
+  };
+  sqlite3* frozen = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &frozen), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(frozen, "BEGIN; SELECT count(*) FROM runs", nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  EXPECT_EQ(log_finding().grade, Finding::Grade::ok);
+  write_much(70);
+  EXPECT_EQ(log_finding().grade, Finding::Grade::warning);
+  EXPECT_TRUE(has(log_finding().text, "reading")) << log_finding().text;
+  sqlite3_close(frozen);
+  write_much(4);
+  EXPECT_EQ(log_finding().grade, Finding::Grade::ok) << log_finding().text;
+}
+
 TEST_F(SqliteWriter, LogStaysSmallBesideReaders) {
   auto store = open();
   std::stop_source stop;

@@ -45,6 +45,38 @@ TEST(Hostile, AToolResultOverTheLimitIsCutAndItsEffectIsDone) {
   site.expect_sound();
 }
 
+/// Each is within its limit, together they are ten times that: nothing adds them up.
+TEST(Hostile, TenResultsNearTheLimitTogetherAreAllKept) {
+  constexpr std::size_t kNear = 130'000;
+  Settings settings;
+  settings.more = "[limits]\nresult = \"128KiB\"\n";
+  Site site(settings);
+  site.write("do.lookup",
+             "head -c " + std::to_string(kNear) + " /dev/zero | tr '\\0' x; printed=yes\n");
+  Json calls = Json::array();
+  for (int i = 0; i < 10; ++i) calls.push_back({{"name", "lookup"}, {"arguments", {{"id", "c"}}}});
+  site.script("reader", {Json{{"tool_calls", calls}}, Json{{"reply", "found"}}});
+  const std::string run = site.enqueue("reader");
+  Process worker = site.worker();
+  ASSERT_TRUE(site.reaches(run, "completed", seconds(120)));
+  EXPECT_EQ(site.times("lookup"), 10);
+  EXPECT_EQ(site.show(run).at("requeue_count"), 0);
+  int kept = 0;
+  for (const Event& event : site.events(run)) {
+    if (!event.kind.is(EventKind::tool)) continue;
+    const Json& result = event.payload.at("result");
+    const std::string text = result.is_string() ? result.get<std::string>() : result.dump();
+    EXPECT_GE(text.size(), kNear);
+    EXPECT_EQ(text.find("[cut"), std::string::npos);
+    ++kept;
+  }
+  EXPECT_EQ(kept, 10);
+  const Result shown = site.cli({"--json", "events", run});
+  EXPECT_TRUE(Json::accept(shown.out));
+  worker.kill();
+  site.expect_sound();
+}
+
 TEST(Hostile, DeepJsonIsRefusedOrKeptAsTextAndCrashesNobody) {
   for (const int depth : {1000, 100000}) {
     for (const auto& [open, close] : {std::pair{'[', ']'}, std::pair{'{', '}'}}) {

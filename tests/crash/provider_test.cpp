@@ -5,6 +5,7 @@
 
 #include "crash/harness.hpp"
 #include "support/stub_server.hpp"
+#include "support/tls_server.hpp"
 
 namespace holdfast::crash {
 namespace {
@@ -207,6 +208,55 @@ TEST(Provider, AFailureThatCannotPassIsAskedOnceAndRedrivenWhenItIsMended) {
     }
     model.expect_redrive_succeeds();
   }
+}
+
+TEST(Provider, AnAnswerCutAtTheTokenLimitIsSaidToBeSoEverywhere) {
+  ModelSite model;
+  model.play(StubAnswer::json(
+      200, R"({"choices":[{"index":0,"message":{"role":"assistant","content":"Once upon a"},)"
+           R"("finish_reason":"length"}]})"));
+  EXPECT_EQ(model.work_off(), "completed");
+  EXPECT_EQ(model.requests(), 1u);
+  const Json shown = model.shown();
+  EXPECT_EQ(shown.at("answer"), "Once upon a");
+  EXPECT_EQ(shown.at("finish"), "length");
+  const std::string id = shown.at("id");
+  for (const Event& event : model.site().events(id)) {
+    if (event.kind.is(EventKind::model) || event.kind.is(EventKind::completed)) {
+      EXPECT_EQ(event.payload.at("finish"), "length") << event.payload;
+    }
+  }
+  for (const char* command : {"show", "why", "events"}) {
+    const Result told = model.site().cli({command, id});
+    EXPECT_NE(told.out.find("token limit"), std::string::npos) << told.out;
+  }
+  EXPECT_EQ(Json::parse(model.site().cli({"wait", id, "--json"}).out).at("finish"), "length");
+  EXPECT_TRUE(model.site().runtime().verify().front().grade != Finding::Grade::bad);
+}
+
+TEST(Provider, AHostOrCertificateThatIsWrongFollowsItsClass) {
+  testing::TlsServer server;
+  const std::string unknown = "http://" + std::string(64, 'a') + ".invalid/v1";
+  Settings settings;
+  settings.max_requeues = 1;
+  settings.more = "[providers.astray]\nkind = \"openai\"\nbase_url = \"" + unknown +
+                  "\"\n[agents.astray]\nmodels = [\"astray/m\"]\n"
+                  "[providers.untrusted]\nkind = \"openai\"\nbase_url = \"" +
+                  server.url() + "\"\n[agents.untrusted]\nmodels = [\"untrusted/m\"]\n";
+  Site site(settings);
+  const auto astray = site.enqueue("astray");
+  const auto untrusted = site.enqueue("untrusted");
+  const auto worker = site.worker();
+  ASSERT_TRUE(site.reaches(astray, "failed"));
+  ASSERT_TRUE(site.reaches(untrusted, "failed"));
+  EXPECT_EQ(site.show(astray).at("reason"), "retries_exhausted");
+  EXPECT_EQ(site.show(astray).at("error").at("class"), "connection");
+  EXPECT_EQ(site.show(astray).at("error").at("code"), "dns");
+  EXPECT_EQ(site.show(untrusted).at("reason"), "not_retryable");
+  EXPECT_EQ(site.show(untrusted).at("error").at("class"), "configuration");
+  EXPECT_EQ(site.show(untrusted).at("error").at("code"), "tls_verify");
+  EXPECT_EQ(server.connections(), 1);
+  EXPECT_EQ(server.requests(), 0);
 }
 
 TEST(Provider, AnAnswerThatIsNoneIsAskedForAgain) {

@@ -6,25 +6,16 @@
 #include <atomic>
 #include <string>
 
-#include "env/env.hpp"
+#include "support/forwarding_env.hpp"
 
 namespace holdfast::testing {
 
 /// Any thread.
-class ManualEnv : public Env {
+class ManualEnv : public ForwardingEnv {
  public:
   WallTime wall_now() override { return WallTime(Duration(wall_ms_.load())); }
   StoreTime store_now() override { return StoreTime(Duration(store_ms_.load())); }
   std::string boot_id() override { return boot_id_; }
-  std::uint64_t random() override { return real_env().random(); }
-  std::unique_ptr<EventCount> make_event_count() override { return real_env().make_event_count(); }
-  std::unique_ptr<Thread> spawn(const ThreadOptions& options, std::function<void()> body) override {
-    return real_env().spawn(options, std::move(body));
-  }
-  void sleep_for(Duration time, const std::stop_token& stop) override {
-    real_env().sleep_for(time, stop);
-  }
-  Identity make_identity() override { return real_env().make_identity(); }
 
   /// Both clocks go on.
   void advance(Duration time) {

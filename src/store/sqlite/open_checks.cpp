@@ -136,10 +136,8 @@ void create_file(const std::string& path) {
                            std::strerror(errno)));
 }
 
-std::string network_file_system(const std::string& path) {
-  struct statfs info {};
-  if (statfs(path.c_str(), &info) != 0) return "";
-  switch (static_cast<std::uint32_t>(info.f_type)) {
+std::string network_file_system(std::uint32_t type) {
+  switch (type) {
     case 0x6969:
       return "NFS";
     case 0xFF534D42:
@@ -154,9 +152,34 @@ std::string network_file_system(const std::string& path) {
       return "9P";
     case 0x00C36400:
       return "Ceph";
+    case 0x5346414F:
+    case 0x6B414653:
+      return "AFS";
+    case 0x73757245:
+      return "Coda";
+    case 0x0BD00BD0:
+      return "Lustre";
+    case 0x47504653:
+      return "GPFS";
+    case 0x19830326:
+      return "BeeGFS";
     default:
       return "";
   }
+}
+
+std::uint32_t file_system_of(const std::string& path) {
+  struct statfs info {};
+  return statfs(path.c_str(), &info) == 0 ? static_cast<std::uint32_t>(info.f_type) : 0;
+}
+
+std::optional<Finding> check_file_system(const std::string& path, std::uint32_t type) {
+  const std::string network = network_file_system(type);
+  if (network.empty()) return std::nullopt;
+  return Finding{
+      Finding::Grade::warning, "file system",
+      fmt::format("{} lies on {}: locks and durability are not sure there; use a local disk", path,
+                  network)};
 }
 
 }  // namespace holdfast::sqlite

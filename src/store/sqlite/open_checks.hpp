@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+
+#include "holdfast/runtime.hpp"
 
 namespace holdfast::sqlite {
 
@@ -19,7 +23,13 @@ void check_whole(const std::string& path);
 /// Makes the empty file, readable by its owner alone.
 void create_file(const std::string& path);
 
-/// The name of the network file system that the path lies on; empty for a local one.
-std::string network_file_system(const std::string& path);
+/// The name of a network file system by its type (statfs, f_type); empty for a local one.
+std::string network_file_system(std::uint32_t type);
+
+/// The type of the file system that the path lies on; 0 where it cannot be told.
+std::uint32_t file_system_of(const std::string& path);
+
+/// What to say of a store on a file system of this type: nothing for a local one.
+std::optional<Finding> check_file_system(const std::string& path, std::uint32_t type);
 
 }  // namespace holdfast::sqlite

@@ -150,7 +150,7 @@ bool SqlitePresence::is_gone(const WorkerId& id) {
 }
 
 std::vector<WorkerId> SqlitePresence::watch(Duration timeout, const std::stop_token& stop) {
-  if (auto found = suspects(); !found.empty() || stop.stop_requested()) return found;
+  if (auto found = suspects(false); !found.empty() || stop.stop_requested()) return found;
   const Descriptor stopped(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   std::vector<pollfd> fds{{stopped.get(), POLLIN, 0}};
   {
@@ -168,10 +168,10 @@ std::vector<WorkerId> SqlitePresence::watch(Duration timeout, const std::stop_to
     poll(fds.data(), fds.size(), static_cast<int>(std::max(timeout, Duration(0)).count()));
   }
   for (std::size_t i = 1; i < fds.size(); ++i) close(fds[i].fd);
-  return suspects();
+  return suspects(true);
 }
 
-std::vector<WorkerId> SqlitePresence::suspects() {
+std::vector<WorkerId> SqlitePresence::suspects(bool asks_store) {
   std::vector<WorkerId> found;
   std::set<WorkerId> present;
   if (DIR* folder = opendir(folder_.c_str()); folder != nullptr) {
@@ -180,7 +180,8 @@ std::vector<WorkerId> SqlitePresence::suspects() {
     }
     closedir(folder);
   }
-  const auto holders = lease_holders_();
+  std::vector<WorkerId> holders;
+  if (asks_store) holders = lease_holders_();
   const StoreTime now = env_.store_now();
   const std::lock_guard lock(mutex_);
   for (const WorkerId& id : present) {
@@ -195,6 +196,7 @@ std::vector<WorkerId> SqlitePresence::suspects() {
   std::erase_if(processes_, [&](const auto& entry) {
     return !present.contains(entry.first) || std::ranges::find(found, entry.first) != found.end();
   });
+  if (!asks_store) return found;
   for (WorkerId& id : missing(holders, present, now)) found.push_back(std::move(id));
   return found;
 }

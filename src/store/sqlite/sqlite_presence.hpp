@@ -29,7 +29,7 @@ class SqlitePresence : public PresenceBoard {
 
  private:
   std::string path_of(const WorkerId& id) const { return folder_ + "/" + id; }
-  std::vector<WorkerId> suspects();
+  std::vector<WorkerId> suspects(bool asks_store);
   void follow(const WorkerId&, int fd);
   std::vector<WorkerId> missing(const std::vector<WorkerId>& holders,
                                 const std::set<WorkerId>& present, StoreTime now);

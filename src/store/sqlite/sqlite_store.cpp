@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/guard.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "store/sqlite/audit.hpp"
 #include "store/sqlite/migrations.hpp"
@@ -93,6 +94,20 @@ MigrationReport prepare_file(const std::string& path, Env& env) {
   if (report.before != report.after) db.execute("PRAGMA wal_checkpoint(PASSIVE)");
   lock.unlock();
   return report;
+}
+
+/// A log that is not emptied has a reader that does not come to its end.
+Finding check_log_size(const std::string& path) {
+  std::error_code none;
+  const auto bytes = std::filesystem::file_size(path + "-wal", none);
+  const std::uint64_t mebibytes = none ? 0 : bytes >> 20;
+  if (mebibytes <= std::uint64_t{kLogCapPages} * 4096 >> 20) {
+    return {Finding::Grade::ok, "log", fmt::format("{}-wal has {} MiB", path, mebibytes)};
+  }
+  return {Finding::Grade::warning, "log",
+          fmt::format("{}-wal has grown to {} MiB: some process has been reading from the store "
+                      "all the time; it may be stopped (`fuser {}` names those that have it open)",
+                      path, mebibytes, path)};
 }
 
 class SqliteStore : public VerbStore {
@@ -279,11 +294,10 @@ std::vector<Finding> SqliteStore::check() {
                     sqlite3_libversion()));
     return true;
   });
-  if (const auto network = network_file_system(path_); !network.empty()) {
-    say(Grade::warning, "file system",
-        fmt::format("{} lies on {}: locks and durability are not sure there; use a local disk",
-                    path_, network));
+  if (auto found = check_file_system(path_, file_system_of(path_))) {
+    findings.push_back(std::move(*found));
   }
+  findings.push_back(check_log_size(path_));
   if (const auto pid = WriteLock::find_frozen_holder(path_, env_, kFrozenAfter)) {
     say(Grade::bad, "writer",
         fmt::format("process {} has held the write lock of {} for more than {}: it may be frozen; "
@@ -305,6 +319,9 @@ std::vector<Finding> SqliteStore::check() {
 std::unique_ptr<Store> open_sqlite_store(const std::string& path, Env& env) {
   const std::string resolved = sqlite::resolve_path(path);
   sqlite::prepare_file(resolved, env);
+  if (const auto found = sqlite::check_file_system(resolved, sqlite::file_system_of(resolved))) {
+    log(LogLevel::warn, found->text);
+  }
   return std::make_unique<sqlite::SqliteStore>(resolved, env);
 }
 

@@ -15,8 +15,6 @@ namespace {
 constexpr std::size_t kBatch = 512;
 /// When the log is copied back into the database, in pages of 4 KiB: 8 MiB.
 constexpr int kCheckpointPages = 2048;
-/// Above this the log is emptied even if that has to wait for readers: 64 MiB.
-constexpr int kLogCapPages = 16384;
 constexpr int kCheckpointWaitMilliseconds = 200;
 constexpr Duration kComplainEvery = std::chrono::seconds(10);
 
@@ -208,14 +206,22 @@ void Writer::checkpoint_if_due() {
   int left = 0;
   const int code = sqlite3_wal_checkpoint_v2(db_.handle(), nullptr, mode, &left, nullptr);
   if (is_over_cap) sqlite3_busy_timeout(db_.handle(), kBusyMilliseconds);
-  if (code != SQLITE_OK && code != SQLITE_BUSY) {
-    if (const StoreTime now = env_.store_now(); now - complained_at_ >= kComplainEvery) {
-      complained_at_ = now;
-      log(LogLevel::warn, "the store's log could not be copied back; is its disk full?",
-          {{"path", path_}, {"error", sqlite3_errmsg(db_.handle())}});
-    }
+  if (code == SQLITE_BUSY && is_over_cap) {
+    complain(
+        fmt::format("the store's log has grown to {} MiB: some process has been reading all "
+                    "the time; is one stopped?",
+                    (log_pages_ * 4) >> 10));
+  } else if (code != SQLITE_OK && code != SQLITE_BUSY) {
+    complain("the store's log could not be copied back; is its disk full?");
   }
   HOLDFAST_FAILPOINT("checkpoint.after");
+}
+
+void Writer::complain(const std::string& text) {
+  const StoreTime now = env_.store_now();
+  if (now - complained_at_ < kComplainEvery) return;
+  complained_at_ = now;
+  log(LogLevel::warn, text, {{"path", path_}, {"error", sqlite3_errmsg(db_.handle())}});
 }
 
 }  // namespace holdfast::sqlite

@@ -13,6 +13,9 @@
 
 namespace holdfast::sqlite {
 
+/// Above this the log is emptied even if that has to wait for readers: 64 MiB in pages of 4 KiB.
+constexpr int kLogCapPages = 16384;
+
 /// The one writer of this process. Callers queue up; one of them leads: it takes the lock of all
 /// processes, runs everything that is waiting in one transaction and makes it durable with one
 /// commit (group commit), then hands the lead to the next. Each caller learns its own result. Any
@@ -56,6 +59,7 @@ class Writer {
   void commit();
   void undo();
   void checkpoint_if_due();
+  void complain(const std::string& text);
 
   const std::string path_;
   Env& env_;
