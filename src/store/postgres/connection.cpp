@@ -8,6 +8,7 @@
 #include <chrono>
 #include <optional>
 
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "store/postgres/pg_statements.hpp"
 
@@ -15,6 +16,9 @@ namespace holdfast::postgres {
 namespace {
 
 using Steady = std::chrono::steady_clock;
+
+/// A wait that lasts so long is told.
+constexpr Duration kToldAfter = std::chrono::seconds(5);
 
 std::string one_line(const char* text) {
   std::string line = clean_utf8(text == nullptr ? "" : text);
@@ -185,19 +189,32 @@ void Connection::send_text(const std::string& sql, const Params& params) {
   expected_.push_back({});
 }
 
-void Connection::wait_for_server(Duration& patience, bool must_write) {
+void Connection::wait_for_server(Wait& wait, bool must_write) {
   pollfd waiting{PQsocket(conn_), static_cast<short>(POLLIN | (must_write ? POLLOUT : 0)), 0};
   const auto begun = Steady::now();
-  const int ready = poll(&waiting, 1, static_cast<int>(std::max(patience, Duration(0)).count()));
+  const Duration most = wait.is_told ? wait.left : std::min(wait.left, kToldAfter - wait.silent);
+  const int ready = poll(&waiting, 1, static_cast<int>(std::max(most, Duration(0)).count()));
   if (ready < 0 && errno != EINTR) lose("poll failed");
-  patience -= std::chrono::duration_cast<Duration>(Steady::now() - begun);
-  if (ready == 0 || patience <= Duration(0)) lose("no answer in time");
+  const auto passed = std::chrono::duration_cast<Duration>(Steady::now() - begun);
+  wait.left -= passed;
+  wait.silent += passed;
+  if (wait.left <= Duration(0)) lose("no answer in time");
+  if (!wait.is_told && wait.silent >= kToldAfter) {
+    wait.is_told = true;
+    log(LogLevel::warn, "the store has not answered for 5 s; waiting goes on",
+        {{"store", target_.shown},
+         {"perhaps", std::string(wait.what.empty() ? "another session holds a lock, or the server "
+                                                     "is overloaded"
+                                                   : wait.what)}});
+  }
+  if (ready <= 0) return;
   if ((waiting.revents & ~POLLOUT) != 0 && PQconsumeInput(conn_) != 1) {
     lose(one_line(PQerrorMessage(conn_)));
   }
 }
 
-std::vector<Result> Connection::flush(Duration patience) {
+std::vector<Result> Connection::flush(Duration patience, std::string_view what) {
+  Wait wait{patience, what};
   if (is_broken_) lose("it was lost before");
   warning_.clear();
   check_sent(PQpipelineSync(conn_));
@@ -231,11 +248,12 @@ std::vector<Result> Connection::flush(Duration patience) {
         results.push_back(std::move(result));
       }
     }
-    wait_for_server(patience, unsent > 0);
+    wait_for_server(wait, unsent > 0);
   }
 }
 
-void Connection::execute(const std::string& sql, Duration patience) {
+void Connection::execute(const std::string& sql, Duration patience, std::string_view what) {
+  Wait wait{patience, what};
   if (is_broken_) lose("it was lost before");
   if (PQexitPipelineMode(conn_) != 1) lose(one_line(PQerrorMessage(conn_)));
   check_sent(PQsendQuery(conn_, sql.c_str()));
@@ -244,7 +262,7 @@ void Connection::execute(const std::string& sql, Duration patience) {
     const int unsent = PQflush(conn_);
     if (unsent < 0) lose(one_line(PQerrorMessage(conn_)));
     if (PQisBusy(conn_) != 0) {
-      wait_for_server(patience, unsent > 0);
+      wait_for_server(wait, unsent > 0);
       continue;
     }
     PGresult* raw = PQgetResult(conn_);
@@ -278,6 +296,11 @@ bool Connection::is_usable() {
   const char* standby = PQparameterStatus(conn_, "in_hot_standby");
   return PQstatus(conn_) == CONNECTION_OK &&
          (standby == nullptr || std::string_view(standby) != "on");
+}
+
+std::string_view Connection::encoding() const {
+  const char* name = PQparameterStatus(conn_, "server_encoding");
+  return name == nullptr ? "" : name;
 }
 
 bool Connection::wait_readable(Duration timeout, int other_fd) {

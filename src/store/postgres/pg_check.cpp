@@ -204,7 +204,7 @@ void check_vacuum(Connection& db, const PgCheckLimits& limits, Findings& finding
         (options.find("fillfactor=") == std::string_view::npos ||
          options.find("autovacuum_vacuum_scale_factor=") == std::string_view::npos)) {
       warn(
-          fmt::format("{} lost its own settings: ALTER TABLE {} SET (fillfactor = 70, "
+          fmt::format("{} lost its own settings: ALTER TABLE {} SET (fillfactor = 45, "
                       "autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)",
                       name, name));
     }

@@ -39,6 +39,7 @@ namespace holdfast::postgres {
   "), set_config('lock_timeout', '4000', " is_local                        \
   "), set_config('idle_in_transaction_session_timeout', '5000', " is_local \
   "), set_config('plan_cache_mode', 'force_generic_plan', " is_local       \
+  "), set_config('standard_conforming_strings', 'on', " is_local           \
   "), set_config('enable_seqscan', 'off', " is_local                       \
   "), set_config('enable_hashjoin', 'off', " is_local                      \
   "), set_config('enable_mergejoin', 'off', " is_local "), set_config('jit', 'off', " is_local ")"
@@ -189,6 +190,9 @@ inline constexpr char kAllEvents[] =
     "WHERE key = 'position_base') + "
     "(pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20) "
     "ORDER BY e.position LIMIT $2::bigint";
+/// Whether something stands there that such a one holds back.
+inline constexpr char kHeldEvents[] =
+    "SELECT EXISTS (SELECT 1 FROM @.events WHERE position > $1::bigint)";
 inline constexpr char kHasOperation[] =
     "SELECT 1 FROM @.events WHERE run = $1::uuid AND operation = $2::text LIMIT 1";
 inline constexpr char kLastEventAt[] =
@@ -248,6 +252,11 @@ inline constexpr char kUnfinished[] =
     "SELECT row, id FROM @.runs WHERE status IN ('waiting_for_approval', 'waiting_for_input') "
     "UNION ALL SELECT row, id FROM @.runs WHERE claimed_by IS NOT NULL AND status = 'running' "
     "AND lease_until IS NULL) u ORDER BY row";
+
+/// Fails where the role may not read.
+inline constexpr char kCanRead[] =
+    "SELECT 1 FROM @.runs r, @.run_data d, @.labels l, @.events e, @.policies p, @.workers w, "
+    "@.presences s WHERE false";
 
 // Counts
 inline constexpr char kCounts[] =

@@ -1,5 +1,7 @@
 // The two journeys of a unit of work: what is foreseen comes in one, what was changed goes in one.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -9,6 +11,9 @@
 
 namespace holdfast::postgres {
 namespace {
+
+/// Behind them the positions of the next transaction begin (kInsertEvents).
+constexpr std::int64_t kMostEvents = 1 << 20;
 
 template <class T>
 std::optional<std::string> kept_text(const std::optional<T>& value) {
@@ -432,6 +437,11 @@ void PgRows::send_events() {
   Array claims(Array::Of::numbers);
   Array operations(Array::Of::texts);
   Array payloads(Array::Of::texts);
+  if (event_number_ + static_cast<std::int64_t>(events_.size()) >= kMostEvents) {
+    throw RefusedError(
+        Refusal::usage,
+        fmt::format("a single write may have {} events at most: split it", kMostEvents - 1));
+  }
   for (const NewEntry& entry : events_) {
     numbers.add(++event_number_);
     runs.add_id(entry.run);

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/guard.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "store/postgres/pg_audit.hpp"
 #include "store/postgres/pg_check.hpp"
@@ -23,19 +24,57 @@ namespace {
 
 /// How often a claim that found everything locked by others looks again.
 constexpr int kClaimTries = 4;
+/// Events that are held back so long are told.
+constexpr Duration kHeldQuietly = std::chrono::seconds(1);
+constexpr Duration kHeldPause = std::chrono::milliseconds(20);
+constexpr Duration kHeldToldEvery = std::chrono::seconds(30);
+
+/// Texts are UTF-8 and have no place in another encoding: a run that holds one would never settle.
+void check_encoding(const Connection& db) {
+  if (HOLDFAST_GUARD("encoding_refused", db.encoding().empty() || db.encoding() == "UTF8")) return;
+  throw StoreError(
+      fmt::format("the database of the store {} is encoded in {}, and texts could not be kept as "
+                  "they are; make one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
+                  db.target().shown, db.encoding()),
+      true);
+}
+
+/// What a restore or a restart left. Who may only read leaves it to others.
+void tidy(Connection& db) {
+  if (!db.is_usable()) return;  // a standby
+  try {
+    settle_positions(db);
+    db.ask(kTidyPresences);
+  } catch (const PgError& error) {
+    if (error.is_read_only()) return;
+    if (!HOLDFAST_GUARD("reader_opens", error.is_refusal())) throw;
+    db.roll_back();
+    // A role that cannot even read is told what it lacks.
+    db.ask(kCanRead);
+  }
+}
 
 MigrationReport prepare_schema(const Target& target, Env& env) {
   Connection db(target);
+  check_encoding(db);
   try {
     const MigrationReport report = migrate_schema(db, env);
-    settle_positions(db);
-    db.ask(kTidyPresences);
+    tidy(db);
     return report;
   } catch (const PgError& error) {
     if (!error.is_refusal()) throw;
     db.roll_back();
     const std::string grants = missing_grants(db);
-    if (grants.empty()) throw;
+    if (grants.empty()) {
+      const int version = schema_version(db);
+      if (version == 0 || version == newest_schema()) throw;
+      throw PgError(error.state(),
+                    fmt::format("the store {} has schema version {}, this build needs {}, and its "
+                                "role may not upgrade it: let the owner of the schema run "
+                                "`holdfast migrate`",
+                                target.shown, version, newest_schema()),
+                    true);
+    }
     throw PgError(error.state(), fmt::format("{}; what it lacks: {}", error.what(), grants), true);
   }
 }
@@ -182,9 +221,24 @@ class PostgresStore : public VerbStore {
         [&](PgRows&, Connection& db) { return read_pg_events(db, id, after, limit); });
   }
 
+  /// Empty while there are events that an open transaction holds back: waited for a moment, and
+  /// then told.
   std::vector<Event> all_events(std::int64_t& cursor, int limit) override {
-    return readers_.ask(
-        [&](PgRows&, Connection& db) { return read_all_pg_events(db, cursor, limit); });
+    const StoreTime begun = env_.store_now();
+    while (true) {
+      bool is_held = false;
+      auto found = readers_.ask([&](PgRows&, Connection& db) {
+        auto events = read_all_pg_events(db, cursor, limit);
+        is_held = events.empty() && db.ask(kHeldEvents, Params(cursor)).view(0, 0) == "t";
+        return events;
+      });
+      if (!is_held) return found;
+      if (env_.store_now() - begun >= kHeldQuietly) {
+        tell_held_back();
+        return found;
+      }
+      env_.sleep_for(kHeldPause, {});
+    }
   }
 
   StoreStats stats() override {
@@ -262,6 +316,19 @@ class PostgresStore : public VerbStore {
     return readers_.ask_now([](PgRows& rows, Connection&) { return rows.now(); });
   }
 
+  void tell_held_back() {
+    {
+      const std::lock_guard lock(held_mutex_);
+      const StoreTime now = env_.store_now();
+      if (held_told_ && now - *held_told_ < kHeldToldEvery) return;
+      held_told_ = now;
+    }
+    log(LogLevel::warn,
+        "newer events are held back by a transaction that is still open on the server; `holdfast "
+        "doctor` names one that stays",
+        {{"store", target_.shown}});
+  }
+
   void show_abandoned(std::span<Run> runs) {
     const auto is_interactive = [](const Run& run) {
       return run.status.is(Status::running) && !run.lease_until && run.claimed_by;
@@ -278,6 +345,8 @@ class PostgresStore : public VerbStore {
   const Target target_;
   Env& env_;
   const bool has_own_clock_;
+  std::mutex held_mutex_;
+  std::optional<StoreTime> held_told_;
   ServerClock clock_;
   PgReaderPool readers_;
   PgPresence presence_;
