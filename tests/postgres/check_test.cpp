@@ -84,10 +84,37 @@ TEST_F(PostgresCheck, StoreThatARoleCannotOpenNamesTheGrants) {
   make_role();
   EXPECT_SAYS(refusal(role_url()), "GRANT USAGE ON SCHEMA " + schema + " TO " + role());
   grant_all();
-  session()->execute("REVOKE DELETE ON " + schema + ".presences FROM " + role());
-  EXPECT_SAYS(refusal(role_url()), "GRANT DELETE ON TABLE " + schema + ".presences TO " + role());
+  session()->execute("REVOKE SELECT ON " + schema + ".presences FROM " + role());
+  EXPECT_SAYS(refusal(role_url()), "GRANT SELECT ON TABLE " + schema + ".presences TO " + role());
   EXPECT_SAYS(refusal(replace(role_url(), "schema=" + schema, "schema=" + schema + "_other")),
               "GRANT CREATE ON DATABASE postgres TO " + role());
+}
+
+TEST_F(PostgresCheck, RoleThatMayOnlyReadLooksAndWritesNothing) {
+  const auto owner = open();
+  const RunId id = enqueue(*owner);
+  claim(*owner, "w");
+  make_role();
+  session()->execute("GRANT USAGE ON SCHEMA " + schema + " TO " + role());
+  session()->execute("GRANT SELECT ON ALL TABLES IN SCHEMA " + schema + " TO " + role());
+  const auto reader = open_store(role_url(), real_env());
+  EXPECT_EQ(reader->stats().leases_held, 1);
+  EXPECT_EQ(reader->list({}).runs.size(), 1u);
+  EXPECT_TRUE(reader->find(id).has_value());
+  EXPECT_EQ(reader->events(id, 0, 0).size(), 2u);
+  EXPECT_TRUE(reader->workers().empty());
+  const NewRun run = a_run(real_env());
+  EXPECT_THROW(reader->enqueue(std::span(&run, 1)), StoreError);
+  EXPECT_SAYS(wrong(reader->check(), "rights"), "GRANT INSERT, UPDATE, DELETE");
+}
+
+TEST_F(PostgresCheck, RoleThatMayNotUpgradeIsToldWhoMay) {
+  make_role();
+  grant_all();
+  session()->execute("UPDATE " + schema + ".meta SET value = '1' WHERE key = 'schema_version'");
+  const std::string text = refusal(role_url());
+  EXPECT_SAYS(text, "schema version 1");
+  EXPECT_SAYS(text, "let the owner of the schema run `holdfast migrate`");
 }
 
 TEST_F(PostgresCheck, GrantsThatItNamesAreEnough) {
@@ -123,7 +150,7 @@ TEST_F(PostgresCheck, AutovacuumThatIsOffIsTold) {
 
 TEST_F(PostgresCheck, LostSettingsOfTheHotTableAreTold) {
   session()->execute("ALTER TABLE " + schema + ".runs RESET (fillfactor)");
-  EXPECT_SAYS(wrong_here("autovacuum"), "runs SET (fillfactor = 70");
+  EXPECT_SAYS(wrong_here("autovacuum"), "runs SET (fillfactor = 45");
 }
 
 TEST_F(PostgresCheck, DeadRowsThatPileUpAreTold) {
@@ -177,7 +204,10 @@ TEST_F(PostgresCheck, DatabaseOfAnotherEncodingIsTold) {
   const std::string name = schema + "_ascii";
   session()->execute("CREATE DATABASE " + name +
                      " ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'");
-  EXPECT_SAYS(wrong(replace(url(), "/postgres?", "/" + name + "?"), "encoding"), "ENCODING 'UTF8'");
+  {
+    postgres::Connection db(postgres::parse_target(replace(url(), "/postgres?", "/" + name + "?")));
+    EXPECT_SAYS(wrong(postgres::check_pg_server(db), "encoding"), "ENCODING 'UTF8'");
+  }
   session()->execute("DROP DATABASE " + name + " WITH (FORCE)");
 }
 
@@ -190,6 +220,22 @@ TEST_F(PostgresCheck, PoolerThatWasNotDeclaredIsFound) {
   EXPECT_SAYS(check(server.tcp_url(bouncer.port(), schema)), "add pooler=transaction");
   EXPECT_EQ(check(server.tcp_url(bouncer.port(), schema, "&pooler=transaction")), "");
   EXPECT_EQ(check(server.tcp_url(server.port(), schema)), "");
+}
+
+TEST_F(PostgresCheck, PoolerThatWasNotDeclaredIsNamedWhereItIsInTheWay) {
+  PgBouncer bouncer(server, 1);
+  const auto target = postgres::parse_target(server.tcp_url(bouncer.port(), schema));
+  static constexpr char kOne[] = "SELECT 1";
+  static constexpr char kTwo[] = "SELECT 2";
+  postgres::Connection first(target);
+  postgres::Connection second(target);
+  first.ask(kOne);
+  try {
+    second.ask(kTwo);
+    ADD_FAILURE() << "two sessions were not one";
+  } catch (const StoreError& error) {
+    EXPECT_SAYS(error.what(), "pooler=transaction");
+  }
 }
 
 }  // namespace
