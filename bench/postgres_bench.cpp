@@ -1,42 +1,38 @@
-// Store-level rates of PostgreSQL over the URL of a database, each in a fresh schema that is
-// dropped afterwards.
+// Speed over a PostgreSQL server of the program's own, which it starts and ends: on this machine,
+// unprivileged, in the temporary folder, as durable as it comes (fsync, synchronous_commit).
 //
-//   postgres_bench URL          URL without options, such as postgresql://USER@HOST/DATABASE
+//   postgres_bench [PART] [FINISHED]   one part (steps, drain, enqueue, latency, beside, renewals,
+//                                      idle), or all; FINISHED: how many finished runs lie beside
+//                                      the drain of `beside` (100000)
 
 #include <fmt/format.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <functional>
-#include <mutex>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "core/decide.hpp"
+#include "engine_rates.hpp"
+#include "latency.hpp"
 #include "store/postgres/connection.hpp"
-#include "store/store.hpp"
+#include "support/postgres_server.hpp"
 
 namespace holdfast {
 namespace {
 
-constexpr int kCallers = 64;
+using testing::PostgresServer;
 
-double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
+constexpr int kThreads = 64;
+constexpr int kDrained = 20'000;
 
-void by_threads(int count, const std::function<void(int)>& work) {
-  std::vector<std::unique_ptr<Thread>> threads;
-  for (int i = 0; i < count; ++i) threads.push_back(real_env().spawn({}, [&, i] { work(i); }));
-}
-
-void tell_rate(std::string_view what, double count, double time) {
-  fmt::print("{:<58} {:>12.0f}/s\n", what, count / time);
-}
+const std::vector<std::string> kDurable = {"fsync=on", "synchronous_commit=on", "autovacuum=on",
+                                           "shared_buffers=256MB",
+                                           "shared_preload_libraries=pg_stat_statements"};
 
 NewRun new_run() {
   NewRun run;
@@ -47,163 +43,253 @@ NewRun new_run() {
   return run;
 }
 
-ClaimRequest claim_request(int limit) {
-  AgentOffer offer;
-  offer.name = "agent";
-  return {"bench-worker", {offer}, {}, limit, {}};
+double seconds_of(const std::function<void()>& work) {
+  const StoreTime begun = real_env().store_now();
+  work();
+  return seconds_since(begun);
 }
 
-StepRecord new_step(int number) {
-  StepRecord step;
-  step.key = fmt::format("step#{}", number);
-  step.payload = {{"key", step.key}, {"name", "step"}, {"effect", "read"}, {"result", number}};
-  return step;
+/// What the server's processes and this one have used of processors, in seconds.
+double processor_seconds(pid_t server) {
+  double ticks = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    if (entry.path().filename().string().find_first_not_of("0123456789") != std::string::npos) {
+      continue;
+    }
+    std::ifstream file(entry.path() / "stat");
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    const auto name_end = text.rfind(')');
+    if (name_end == std::string::npos) continue;
+    std::istringstream fields(text.substr(name_end + 1));
+    std::string skipped;
+    pid_t parent = 0;
+    fields >> skipped >> parent;
+    if (parent != server) continue;
+    for (int field = 5; field <= 13; ++field) fields >> skipped;
+    double user = 0;
+    double system = 0;
+    fields >> user >> system;
+    ticks += user + system;
+  }
+  timespec own{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK)) + static_cast<double>(own.tv_sec) +
+         static_cast<double>(own.tv_nsec) / 1e9;
 }
 
-/// A store in a fresh schema.
-class PgBench {
+/// Processor time of the server and of this process together since `start`, which tells what a
+/// machine that is busy with other things does to a rate.
+class Meter {
  public:
-  explicit PgBench(const std::string& url)
-      : url_(url + (url.find('?') == std::string::npos ? "?" : "&") +
-             fmt::format("schema=bench_{:08x}", real_env().random() & 0xffffffff)),
-        store(open_store(url_, real_env())) {}
-  PgBench(const PgBench&) = delete;
-  ~PgBench() {
-    store.reset();
-    postgres::Connection db(postgres::parse_target(url_));
-    db.execute(fmt::format("DROP SCHEMA {} CASCADE", db.target().schema));
-  }
-
-  void fill(int count) {
-    for (int done = 0; done < count; done += 1000) {
-      std::vector<NewRun> batch;
-      for (int i = done; i < std::min(count, done + 1000); ++i) batch.push_back(new_run());
-      store->enqueue(batch);
-    }
-  }
-  std::vector<Claimed> claim(int count) {
-    std::vector<Claimed> all;
-    while (static_cast<int>(all.size()) < count) {
-      for (auto& claimed : store->claim(claim_request(500)).runs) all.push_back(std::move(claimed));
-    }
-    return all;
+  explicit Meter(const PostgresServer& server) : server_(server.pid()) {}
+  void start() { before_ = processor_seconds(server_); }
+  void print(int count) const {
+    holdfast::print("  processor time for each",
+                    (processor_seconds(server_) - before_) * 1e6 / count, "us");
   }
 
  private:
-  const std::string url_;
+  const pid_t server_;
+  double before_ = 0;
+};
 
+/// A store in a schema of its own, dropped at the end.
+class Place {
  public:
+  explicit Place(const PostgresServer& server)
+      : url(server.url(PostgresServer::fresh_schema())), store(open_store(url, real_env())) {}
+  Place(const Place&) = delete;
+  ~Place() {
+    store.reset();
+    postgres::Connection db(postgres::parse_target(url));
+    db.execute(fmt::format("DROP SCHEMA {} CASCADE", db.target().schema), std::chrono::minutes(5));
+  }
+  std::string ask(const std::string& sql) const {
+    postgres::Connection db(postgres::parse_target(url));
+    db.send_text(db.in_schema(sql));
+    return std::string(db.flush().front().view(0, 0));
+  }
+  void execute(const std::string& sql) const {
+    postgres::Connection db(postgres::parse_target(url));
+    db.execute(db.in_schema(sql), std::chrono::hours(1));
+  }
+
+  const std::string url;
   std::unique_ptr<Store> store;
 };
 
-void measure_pg_steps(const std::string& url) {
-  constexpr int kSteps = 600;
-  PgBench bench(url);
-  bench.fill(kCallers);
-  const auto claims = bench.claim(kCallers);
-  const double time = seconds_of([&] {
-    by_threads(kCallers, [&](int i) {
-      for (int n = 0; n < kSteps; ++n) {
-        bench.store->record(claims[static_cast<std::size_t>(i)].lease, new_step(n));
-      }
-    });
-  });
-  tell_rate("durable no-op steps, 64 threads", kCallers * kSteps, time);
+void measure_steps(const PostgresServer& server) {
+  const Place place(server);
+  Meter meter(server);
+  constexpr int kSteps = 1000;
+  print(fmt::format("durable no-op steps, {} runs in flight", kThreads),
+        step_rate(*place.store, kThreads, kSteps, [&] { meter.start(); }), "steps/s");
+  meter.print(kThreads * kSteps);
 }
 
-void measure_pg_enqueue(const std::string& url) {
-  PgBench bench(url);
-  constexpr int kRuns = 50'000;
+double measure_drain(const PostgresServer& server) {
+  const Place place(server);
+  Meter meter(server);
+  const double rate = drain_rate(*place.store, kDrained, [&] { meter.start(); });
+  print(fmt::format("drain of {} no-op runs, concurrency 100", kDrained), rate, "runs/s");
+  meter.print(kDrained);
+  return rate;
+}
+
+void measure_enqueue(const PostgresServer& server) {
+  const Place place(server);
+  constexpr int kRuns = 60'000;
   std::vector<std::vector<NewRun>> batches(kRuns / 1000);
   for (auto& batch : batches) {
     for (int i = 0; i < 1000; ++i) batch.push_back(new_run());
   }
-  tell_rate("enqueue in batches of 1,000", kRuns, seconds_of([&] {
-              for (const auto& batch : batches) bench.store->enqueue(batch);
-            }));
+  Meter meter(server);
+  meter.start();
+  print("enqueue in batches of 1000", kRuns / seconds_of([&] {
+                                        for (const auto& batch : batches)
+                                          place.store->enqueue(batch);
+                                      }),
+        "runs/s");
+  meter.print(kRuns);
   constexpr int kEach = 400;
-  tell_rate("enqueue one by one, 64 threads", kCallers * kEach, seconds_of([&] {
-              by_threads(kCallers, [&](int) {
-                for (int i = 0; i < kEach; ++i) {
-                  const NewRun run = new_run();
-                  bench.store->enqueue(std::span(&run, 1));
-                }
-              });
-            }));
-}
-
-/// As a worker with 100 slots: one thread claims, the others settle.
-void measure_pg_drain(const std::string& url) {
-  constexpr int kRuns = 20'000;
-  constexpr int kSettlers = 100;
-  PgBench bench(url);
-  bench.fill(kRuns);
-  std::mutex mutex;
-  std::vector<Claimed> claimed;
-  std::atomic<int> taken{0};
-  std::atomic<int> busy{0};
-  tell_rate("claim and settle of 20,000 runs, 100 slots", kRuns, seconds_of([&] {
-              std::vector<std::unique_ptr<Thread>> threads;
-              threads.push_back(real_env().spawn({}, [&] {
-                while (taken < kRuns) {
-                  const int free = kSettlers - busy;
-                  if (free <= 0) {
-                    std::this_thread::yield();
-                    continue;
-                  }
-                  auto some = bench.store->claim(claim_request(free)).runs;
-                  taken += static_cast<int>(some.size());
-                  busy += static_cast<int>(some.size());
-                  const std::lock_guard lock(mutex);
-                  for (auto& run : some) claimed.push_back(std::move(run));
-                }
-              }));
-              for (int i = 0; i < kSettlers; ++i) {
-                threads.push_back(real_env().spawn({}, [&] {
-                  while (true) {
-                    std::unique_lock lock(mutex);
-                    if (claimed.empty()) {
-                      lock.unlock();
-                      if (taken >= kRuns && busy == 0) return;
-                      real_env().sleep_for(Duration(1), {});
-                      continue;
-                    }
-                    const Claimed run = std::move(claimed.back());
-                    claimed.pop_back();
-                    lock.unlock();
-                    bench.store->settle(run.lease,
-                                        decide(run.run, Completed{1}, false, WallTime{}, 0));
-                    --busy;
-                  }
-                }));
+  meter.start();
+  print(fmt::format("enqueue one by one from {} threads", kThreads),
+        kThreads * kEach / seconds_of([&] {
+          std::vector<std::unique_ptr<Thread>> threads;
+          for (int i = 0; i < kThreads; ++i) {
+            threads.push_back(real_env().spawn({}, [&] {
+              for (int done = 0; done < kEach; ++done) {
+                const NewRun run = new_run();
+                place.store->enqueue(std::span(&run, 1));
               }
             }));
+          }
+        }),
+        "runs/s");
+  meter.print(kThreads * kEach);
 }
 
-void measure_pg_renewals(const std::string& url) {
-  constexpr int kRuns = 1000;
-  constexpr int kRounds = 20;
-  PgBench bench(url);
-  bench.fill(kRuns);
-  std::vector<Lease> leases;
-  for (const Claimed& claimed : bench.claim(kRuns)) leases.push_back(claimed.lease);
-  const double time = seconds_of([&] {
-    for (int i = 0; i < kRounds; ++i) bench.store->renew("bench-worker", leases);
+void measure_latency(const PostgresServer& server) {
+  const Place place(server);
+  measure_pick_up(place.url);
+  measure_second_start(place.url);
+}
+
+/// Copies of one run that has ended, with its data and its events.
+void add_finished(const Place& place, int count) {
+  drain_rate(*place.store, 1);
+  constexpr int kAtOnce = 100'000;
+  for (int done = 0; done < count; done += kAtOnce) {
+    place.execute(fmt::format(
+        "BEGIN; CREATE TEMP TABLE fresh ON COMMIT DROP AS SELECT gen_random_uuid() AS fresh_id, "
+        "n FROM generate_series({}, {}) n; "
+        "CREATE TEMP TABLE one ON COMMIT DROP AS SELECT * FROM @.runs LIMIT 1; "
+        "CREATE TEMP TABLE many ON COMMIT DROP AS SELECT one.*, fresh_id FROM one, fresh; "
+        "UPDATE many SET id = fresh_id, row = nextval('@.run_rows'); "
+        "ALTER TABLE many DROP COLUMN fresh_id; INSERT INTO @.runs SELECT * FROM many; "
+        "INSERT INTO @.run_data SELECT f.fresh_id, d.input, d.answer, d.definition, NULL, "
+        "d.content_digest FROM one JOIN @.run_data d ON d.run = one.id, fresh f; "
+        "INSERT INTO @.events SELECT f.fresh_id, e.sequence, "
+        "pg_current_xact_id()::text::bigint * 1048576 + f.n % 100000 * 10 + e.sequence, e.kind, "
+        "e.at, e.claim, e.operation, e.payload FROM one JOIN @.events e ON e.run = one.id, fresh "
+        "f; COMMIT",
+        done + 1, std::min(count, done + kAtOnce)));
+  }
+  place.execute("VACUUM (ANALYZE) @.runs");
+  place.execute("VACUUM (ANALYZE) @.run_data");
+  place.execute("VACUUM (ANALYZE) @.events");
+}
+
+void measure_beside(const PostgresServer& server, int finished) {
+  const double empty = measure_drain(server);
+  const Place place(server);
+  add_finished(place, finished);
+  const double rate = drain_rate(*place.store, kDrained);
+  print(fmt::format("  the same beside {} finished runs", finished), rate, "runs/s");
+  print("  of the empty rate", 100 * rate / empty, "%");
+}
+
+void measure_renewals(const PostgresServer& server) {
+  constexpr int kWorkers = 10;
+  constexpr int kLeases = 1000;
+  constexpr int kRounds = 5;
+  const Place place(server);
+  std::vector<std::vector<Lease>> leases(kWorkers);
+  AgentOffer offer;
+  offer.name = "agent";
+  const auto name = [](std::size_t worker) { return fmt::format("worker-{}", worker); };
+  enqueue(*place.store, offer.name, kWorkers * kLeases);
+  for (std::size_t worker = 0; worker < leases.size(); ++worker) {
+    while (leases[worker].size() < kLeases) {
+      const int missing = kLeases - static_cast<int>(leases[worker].size());
+      for (const auto& run : place.store->claim({name(worker), {offer}, {}, missing, {}}).runs) {
+        leases[worker].push_back(run.lease);
+      }
+    }
+  }
+  const auto updates = [&](const char* column) {
+    return std::stod(place.ask(
+        fmt::format("SELECT {} FROM pg_stat_all_tables WHERE relid = '@.runs'::regclass", column)));
+  };
+  // Statistics of the claims arrive a second later.
+  real_env().sleep_for(std::chrono::seconds(2), {});
+  const double all_before = updates("n_tup_upd");
+  const double hot_before = updates("n_tup_hot_upd");
+  const double before = processor_seconds(server.pid());
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t worker = 0; worker < leases.size(); ++worker) {
+      place.store->renew(name(worker), leases[worker]);
+    }
+  }
+  const double used = processor_seconds(server.pid()) - before;
+  const double interval =
+      std::chrono::duration<double>(RuntimeOptions{}.heartbeat).count() * kRounds;
+  print(fmt::format("renewing {} leases of {} workers", kWorkers * kLeases, kWorkers),
+        100 * used / interval, "% of a core");
+  real_env().sleep_for(std::chrono::seconds(2), {});
+  print("  of its updates heap-only",
+        100 * (updates("n_tup_hot_upd") - hot_before) / (updates("n_tup_upd") - all_before), "%");
+}
+
+/// Statements beside those of presence and renewals, of which an idle worker has none.
+void measure_idle(const PostgresServer& server) {
+  constexpr int kSeconds = 20;
+  const Place place(server);
+  place.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements WITH SCHEMA public");
+  const auto calls = [&](const char* which) {
+    return std::stod(place.ask(
+        fmt::format("SELECT coalesce(sum(calls), 0) FROM public.pg_stat_statements WHERE query {} "
+                    "'presences|advisory|pg_stat|tcp_keepalives'",
+                    which)));
+  };
+  with_idle_worker(place.url, [&] {
+    real_env().sleep_for(std::chrono::seconds(3), {});
+    const double others = calls("!~");
+    const double presence = calls("~");
+    real_env().sleep_for(std::chrono::seconds(kSeconds), {});
+    print("an idle worker", (calls("!~") - others) / kSeconds, "statements/s");
+    print("  and for presence", (calls("~") - presence) / kSeconds, "statements/s");
   });
-  fmt::print("{:<58} {:>11.1f} ms\n", "renewing 1,000 leases of one worker", time / kRounds * 1e3);
+}
+
+int run_parts(const std::string& only, int finished) {
+  const auto wanted = [&](const char* name) { return only.empty() || only == name; };
+  const PostgresServer server(kDurable);
+  if (wanted("steps")) measure_steps(server);
+  if (only == "drain") measure_drain(server);
+  if (wanted("beside")) measure_beside(server, finished);
+  if (wanted("enqueue")) measure_enqueue(server);
+  if (wanted("latency")) measure_latency(server);
+  if (wanted("renewals")) measure_renewals(server);
+  if (wanted("idle")) measure_idle(server);
+  return 0;
 }
 
 }  // namespace
 }  // namespace holdfast
 
-int main(int argc, char** argv) {
-  if (argc != 2) {
-    fmt::print(stderr, "usage: postgres_bench URL\n");
-    return 2;
-  }
-  holdfast::measure_pg_steps(argv[1]);
-  holdfast::measure_pg_enqueue(argv[1]);
-  holdfast::measure_pg_drain(argv[1]);
-  holdfast::measure_pg_renewals(argv[1]);
-  return 0;
+int main(int count, char** arguments) {
+  if (count == 3 && std::string(arguments[1]) == "worker") return holdfast::work(arguments[2]);
+  return holdfast::run_parts(count > 1 ? arguments[1] : "",
+                             count > 2 ? std::atoi(arguments[2]) : 100'000);
 }

@@ -243,7 +243,7 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
       {"[circuit]\nthreshold = 0", "f.toml:2: circuit.threshold"},
       {"[limits]\nrequest = \"1MB\"", "f.toml:2: limits.request: expected a size"},
       {"[limits]\ndepth = 0", "f.toml:2: limits.depth"},
-      {"[store]\nurl = \"mysql:x\"", "f.toml:2: store.url: 'mysql:x' is not the URL of a store"},
+      {"[store]\nurl = \"mysql:x\"", "f.toml:2: store.url: 'mysql:…' is not the URL of a store"},
       {"[store]\nurl = \"postgresql://h/d?schema=a-b\"", "f.toml:2: store.url: "},
       {"[providers.a]\nkind = \"opnai\"\nbase_url = \"http://x\"", "did you mean \"openai\"?"},
       {"[providers.a]\nkind = \"gemini\"\n",

@@ -2,9 +2,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "app/real_host.hpp"
 #include "cli/cli.hpp"
@@ -48,14 +53,29 @@ Output::Setup standard_streams() {
   return setup;
 }
 
+/// Everybody on the machine can read the words of a command line: a password is gone from them as
+/// soon as they are read.
+void hide_store_url(char* word) {
+  const std::string_view text(word);
+  const auto from = text.starts_with("postgres") ? 0 : text.find("=postgres");
+  auto hidden = text.npos;
+  if (from != text.npos && text.find('@', from) != text.npos) hidden = text.find(':', from);
+  if (const auto password = text.find("password"); password != text.npos) {
+    hidden = std::min(hidden, from == text.npos ? password : text.find(':', from));
+  }
+  for (auto i = hidden; i < text.size(); ++i) word[i] = '*';
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  for (int i = 1; i < argc; ++i) hide_store_url(argv[i]);
   // A reader that goes away is an error of write, not the death of a worker.
   signal(SIGPIPE, SIG_IGN);
   Output out(standard_streams());
   const auto make_host = [](const holdfast::GlobalOptions& global) {
     return std::make_unique<holdfast::RealHost>(global, holdfast::real_env());
   };
-  return holdfast::run_command_line({argv + 1, argv + argc}, make_host, out);
+  return holdfast::run_command_line(std::move(words), make_host, out);
 }

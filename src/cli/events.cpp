@@ -15,6 +15,7 @@ namespace {
 constexpr int kPage = 1000;
 constexpr Duration kShortestLook = std::chrono::milliseconds(50);
 constexpr Duration kLongestLook = std::chrono::milliseconds(500);
+constexpr Duration kLongestAway = std::chrono::seconds(5);
 
 void print_event(Invocation& call, const Event& event, bool with_run) {
   if (call.out.json()) {
@@ -29,6 +30,35 @@ void pause_before_next_look(Invocation& call, Duration duration) {
   call.out.need_reader();
   call.host.pause(duration);
 }
+
+/// A follower outlives a restart of the store's server: it asks again until there is an answer.
+class PatientReader {
+ public:
+  explicit PatientReader(Invocation& call) : call_(&call) {}
+
+  template <class Question>
+  auto ask(const Question& question) {
+    for (auto look = kShortestLook;; look = std::min(look * 2, kLongestAway)) {
+      try {
+        auto answer = question();
+        if (is_away_) call_->out.note("the store can be read again");
+        is_away_ = false;
+        return answer;
+      } catch (const StoreError& error) {
+        if (error.permanent()) throw;
+        if (!is_away_) {
+          call_->out.note("the store cannot be read, waiting: " + safe_line(error.what()));
+        }
+        is_away_ = true;
+      }
+      pause_before_next_look(*call_, look);
+    }
+  }
+
+ private:
+  Invocation* call_;
+  bool is_away_ = false;
+};
 
 /// Knows when no more events of a run are to be expected (spec, section 12 `events --follow`).
 class EndOfRun {
@@ -71,13 +101,14 @@ class EndOfRun {
 int follow_one(Invocation& call, const std::string& id, std::int64_t after) {
   auto& runtime = call.host.runtime();
   EndOfRun end(call, id);
+  PatientReader reader(call);
   auto look = kShortestLook;
   while (true) {
     // Asked before reading: what was recorded until the end is then read below.
-    const bool ended = end.reached();
+    const bool ended = reader.ask([&] { return end.reached(); });
     bool any = false;
     while (true) {
-      const auto events = runtime.events(id, after, kPage);
+      const auto events = reader.ask([&] { return runtime.events(id, after, kPage); });
       for (const auto& event : events) print_event(call, event, false);
       if (events.empty()) break;
       after = events.back().sequence;
@@ -111,11 +142,13 @@ int print_one(Invocation& call, const std::string& id, std::int64_t after) {
 
 int print_all(Invocation& call, bool follow) {
   auto& runtime = call.host.runtime();
+  PatientReader reader(call);
   std::int64_t cursor = 0;
   auto look = kShortestLook;
   Json all = Json::array();
   while (true) {
-    const auto events = runtime.all_events(cursor, kPage);
+    const auto read = [&] { return runtime.all_events(cursor, kPage); };
+    const auto events = follow ? reader.ask(read) : read();
     for (const auto& event : events) {
       if (call.out.json() && !follow) {
         all.push_back(to_json(event));

@@ -50,6 +50,24 @@ TEST(Events, FollowingPrintsOneObjectALineUntilTheEnd) {
   EXPECT_EQ(looks, 3);
 }
 
+TEST(Events, FollowingOutlivesAStoreThatIsAwayForAWhile) {
+  auto shell = shell_with_run(Status::running);
+  int looks = 0;
+  shell.runtime.on_get = [&](const RunId&) {
+    if (++looks == 2 || looks == 3) throw StoreError("the server restarts", false);
+    if (looks == 4) shell.runtime.runs["r"].status = Status::completed;
+  };
+  EXPECT_EQ(shell.run({"events", "r", "--follow", "--json"}), 0);
+  EXPECT_EQ(lines_of(shell.out), 3u);
+  EXPECT_EQ(looks, 4);
+  const auto said = shell.err.find("the server restarts");
+  EXPECT_NE(said, std::string::npos) << shell.err;
+  EXPECT_EQ(shell.err.find("the server restarts", said + 1), std::string::npos) << shell.err;
+  EXPECT_NE(shell.err.find("can be read again"), std::string::npos) << shell.err;
+  shell.runtime.on_get = [&](const RunId&) { throw StoreError("no rights", true); };
+  EXPECT_EQ(shell.run({"events", "r", "--follow", "--json"}), 1);
+}
+
 TEST(Events, FollowingASilentRunEndsWhenItsReaderHasGone) {
   for (const auto& words : {std::vector<std::string>{"events", "r", "--follow", "--after", "3"},
                             std::vector<std::string>{"events", "--all", "--follow"}}) {

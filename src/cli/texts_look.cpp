@@ -50,7 +50,7 @@ std::vector<CommandText> look_commands() {
        "line, until the run has ended and nothing more can come. With --all the events of every "
        "run, in the order they were committed.",
        {{"--after", "N", "only events behind this sequence number"},
-        {"--follow", "", "go on as events come"},
+        {"--follow", "", "go on as events come, also after a restart of the store's server"},
         {"--all", "", "every run's events; no ID then"}},
        {{"holdfast events 0198c1f2-7d30-7000-8000-3b6f5a2c9e10", "the history of a run"},
         {"holdfast events --all --follow --json", "a feed for other programs"}},

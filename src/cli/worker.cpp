@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/support.hpp"
+#include "core/validate.hpp"
 
 namespace holdfast {
 namespace {
@@ -22,8 +23,8 @@ WorkerSettings settings_of(Invocation& call) {
   settings.drain = args.has("--drain");
   settings.name = clean_utf8(args.find_text("--name").value_or(""));
   for (const auto& queue : args.texts("--queue")) {
-    if (queue.empty()) throw RefusedError(Refusal::usage, "--queue: expected a name");
-    settings.queues.push_back(clean_utf8(queue));
+    check_name("--queue", queue);
+    settings.queues.push_back(queue);
   }
   return settings;
 }

@@ -130,8 +130,12 @@ std::size_t size_of_value(const Json& value) {
   return dump_json(value).size();
 }
 
+void check_name(const std::string& field, const std::string& value) {
+  check_text(field, value, kMaxNameBytes);
+}
+
 void check_request(const RunRequest& request, const Limits& limits) {
-  check_text("agent", request.agent, kMaxNameBytes);
+  check_name("agent", request.agent);
   check_input(request.input, limits);
   if (request.id && !is_uuid(*request.id)) {
     refuse("id `" + cut(clean_utf8(*request.id), 64) +

@@ -11,6 +11,10 @@ namespace holdfast {
 /// What a value counts for against a limit: a text its own bytes, others those of their JSON.
 std::size_t size_of_value(const Json&);
 
+/// The name of a queue, an agent and the like: 1 to 128 bytes of UTF-8 without control characters.
+/// Throws RefusedError (usage) that begins with `field`.
+void check_name(const std::string& field, const std::string& value);
+
 /// Checks a request against limits and forms. Throws RefusedError (usage) naming the field and the
 /// remedy.
 void check_request(const RunRequest&, const Limits&);

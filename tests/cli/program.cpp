@@ -90,6 +90,11 @@ Running::~Running() {
 
 void Running::signal(int number) const { kill(pid_, number); }
 
+std::string Running::command_line() const {
+  std::ifstream file("/proc/" + std::to_string(pid_) + "/cmdline", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
 /// One piece from either stream; false when both have ended or the time is over.
 bool Running::read_more(Clock::time_point deadline) {
   pollfd fds[] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}};

@@ -45,6 +45,8 @@ class Running {
   /// Reads standard error until it holds `text`; false when it ends, or a minute passes, before.
   bool says(const std::string& text);
   void signal(int number) const;
+  /// What others on the machine see of it.
+  std::string command_line() const;
   /// Waits for the end, at most two minutes; what it printed.
   Result finish();
 

@@ -1,6 +1,8 @@
 // Exit codes, shapes of JSON and bad input.
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <set>
@@ -32,8 +34,14 @@ TEST(Usage, MistakesAreTwoAndSayTheRemedy) {
       {{"enqueue", "pay", "--input", "x", "--label", "oops"}, "KEY=VALUE"},
       {{"enqueue", "pay", "--input-file", "none.txt"}, "none.txt: cannot be read"},
       {{"worker", "--concurrency", "0"}, "at least 1"},
+      {{"worker", "--queue", "a\nb"}, "--queue holds a control character"},
+      {{"worker", "--queue", std::string(129, 'q')}, "--queue has 129 bytes"},
+      {{"--store", "host=db password=s3cret", "list"}, "'…' is not"},
+      {{"--store", "postgresql://db:port/x", "list"}, "1 to 65535"},
+      {{"--store", "postgresql://db/x?poolr=none", "list"}, "no option `poolr`"},
+      {{"--store", "postgresql://db/x?schema=select", "list"}, "reserved words"},
       {{"--config", "none.toml", "list"}, "none.toml: no such file"},
-      {{"--store", "mysql:x", "list"}, "mysql:x"},
+      {{"--store", "mysql:x", "list"}, "mysql:… is not"},
       {{"--store", "sqlite:", "list"}, "sqlite:PATH"},
       {{"--log-level", "loud", "list"}, "expected debug, info, warn, error or off"},
   };
@@ -165,6 +173,34 @@ TEST(Conflict, IsFour) {
   EXPECT_NE(woken.err.find("holdfast why " + due), std::string::npos) << woken.err;
   const auto done = cli({"run", "pay", "--input", "x", "--json"}).json();
   EXPECT_EQ(cli({"cancel", done["id"]}).status, 4);
+}
+
+TEST(Store, ItsPasswordIsNotSeenByOthersOnTheMachine) {
+  const Folder cli;
+  // A server that never answers.
+  const int server = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const name = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(bind(server, name, size), 0);
+  ASSERT_EQ(listen(server, 8), 0);
+  ASSERT_EQ(getsockname(server, name, &size), 0);
+  const auto place = "127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/db";
+  for (const auto& words :
+       {std::vector<std::string>{"--store", "postgresql://ann:s3cret@" + place, "list"},
+        std::vector<std::string>{"--store=postgres://ann:s3cret@" + place, "list"},
+        std::vector<std::string>{"list", "--store",
+                                 "postgresql://" + place + "?password=s3cret"}}) {
+    const Running program(cli.path(), {words});
+    const int client = accept(server, nullptr, nullptr);
+    const auto seen = program.command_line();
+    EXPECT_NE(seen.find("list"), std::string::npos) << seen;
+    EXPECT_EQ(seen.find("s3cret"), std::string::npos) << seen;
+    close(client);
+  }
+  close(server);
 }
 
 TEST(Store, ThatCannotBeUsedIsOneAndIsLeftAsItWas) {

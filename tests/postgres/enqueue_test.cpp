@@ -56,6 +56,23 @@ TEST_F(PostgresEnqueue, CommitMakesItRunAndRollbackLeavesNothing) {
   EXPECT_EQ(store->all_events(cursor, 0).size(), 4u);
 }
 
+TEST_F(PostgresEnqueue, BackslashesAreThemselvesWhateverTheServerSays) {
+  const std::string old = "&options=-cstandard_conforming_strings%3Doff";
+  auto store = open(old);
+  postgres::Connection db(postgres::parse_target(url(old)));
+  const RunId id = enqueue_sql(
+      db, R"('agent', $json${"input": "a\\b", "idempotency_key": "k\\1", "queue": "q\\"}$json$)");
+  const auto run = store->find(id);
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->input, "a\\b");
+  EXPECT_EQ(run->idempotency_key, "k\\1");
+  EXPECT_EQ(run->queue, "q\\");
+  NewRun own = a_run(real_env());
+  own.row.idempotency_key = "\\'";
+  store->enqueue(std::span(&own, 1));
+  EXPECT_EQ(store->find(own.row.id)->idempotency_key, "\\'");
+}
+
 TEST_F(PostgresEnqueue, CommitIsNotified) {
   auto worker = open();
   EXPECT_TRUE(claim(*worker, "w").empty());
@@ -218,6 +235,10 @@ TEST_F(PostgresEnqueue, WrongInputNamesItsField) {
       {R"('a', '{}')", "input:"},
       {R"('a', '{"input": "\u0000"}')", "U+0000"},
       {R"('a', '{"input": "\ud800"}')", "surrogate"},
+      {R"('a', '{"input": 1, "que\u0000ue": 1}')", "U+0000"},
+      {R"('a', '{"input": [1e-400]}')", "too small"},
+      {R"('a', '{"input": 1, "input": 2}')", "input: stands twice"},
+      {R"('a', '{"input": 1, "queue": "a\u007fb"}')", "queue:"},
       {R"('a', '{"input": [1e400]}')", "input:"},
       {R"('a', '{"input": [18446744073709551616]}')", "input:"},
       {"'a', '{\"input\": " + std::string(65, '[') + std::string(65, ']') + "}'", "input:"},
@@ -237,6 +258,43 @@ TEST_F(PostgresEnqueue, WrongInputNamesItsField) {
     EXPECT_TRUE(has(sql_refusal(arguments), field)) << arguments << ": " << sql_refusal(arguments);
   }
   EXPECT_TRUE(store->stats().by_status.empty());
+}
+
+TEST_F(PostgresEnqueue, InputHasTheLimitOfTheOtherWays) {
+  open();
+  const auto text_of = [](const std::string& bytes) {
+    return "'a', json_build_object('input', repeat(E'\\n', " + bytes + "))";
+  };
+  const auto blanks_in = [](const std::string& before, const std::string& behind) {
+    return "'a', ('{\"input\": [" + before + "' || repeat(' ', 1048576) || '" + behind +
+           "]}')::json";
+  };
+  EXPECT_EQ(sql_refusal(text_of("1048576")), "");
+  EXPECT_TRUE(has(sql_refusal(text_of("1048577")), "input: is larger"));
+  EXPECT_EQ(sql_refusal(blanks_in("1", ", \"a \\\" b\"")), "");
+  EXPECT_TRUE(has(sql_refusal(blanks_in("\"", "\"")), "input: is larger"));
+}
+
+TEST_F(PostgresEnqueue, LongNamesMakeNoLongErrors) {
+  open();
+  EXPECT_LT(sql_refusal("'a', json_build_object('input', 1, repeat('x', 9000), 1)").size(), 600u);
+}
+
+TEST_F(PostgresEnqueue, TransactionRunsNotIntoThePositionsOfTheNext) {
+  auto store = open();
+  auto db = session();
+  db->execute("BEGIN");
+  enqueue_sql(*db, R"('agent', '{"input": 1}')");
+  ask(*db,
+      "UPDATE @.events SET position = (pg_current_xact_id()::text::bigint << 20) + 1048574 "
+      "WHERE position = (pg_current_xact_id()::text::bigint << 20) + 1");
+  enqueue_sql(*db, R"('agent', '{"input": 2}')");
+  try {
+    enqueue_sql(*db, R"('agent', '{"input": 3}')");
+    ADD_FAILURE() << "the next transaction's position was taken";
+  } catch (const StoreError& error) {
+    EXPECT_TRUE(has(error.what(), "split it")) << error.what();
+  }
 }
 
 TEST_F(PostgresEnqueue, SchemaOfAnOlderVersionIsUpgradedUnderAWorker) {

@@ -85,13 +85,81 @@ TEST_F(PostgresSchema, NoMessageHasThePassword) {
                                          "postgresql://ann@127.0.0.1:1/db?password=s3cret",
                                          "postgresql:ann:s3cret@127.0.0.1:1/db",
                                          "postgre://ann:s3cret@127.0.0.1:1/db",
-                                         "postgresql://ann:s3cret@127.0.0.1:port/db"};
+                                         "postgresql://ann:s3cret@127.0.0.1:port/db",
+                                         "postgresql://ann:se/s3cret@127.0.0.1:1/db",
+                                         "postgresql://ann:se@s3cret@127.0.0.1:1/db",
+                                         "postgresql://ann:s3cret@x@127.0.0.1:1/db",
+                                         "postgresql://ann:se?s3cret@127.0.0.1:1/db",
+                                         "postgresql://ann:se#s3cret/x@127.0.0.1:1/db",
+                                         "postgresql://ann:[s3cret/@127.0.0.1:1/db",
+                                         "postgresql://ann:s3cret/db",
+                                         "postgresql://ann:1@127.0.0.1/db?s3cret",
+                                         "postgresql://ann:1@127.0.0.1/db?s3cret=1",
+                                         "host=127.0.0.1 password=s3cret dbname=db",
+                                         "password='s3cret' host=127.0.0.1",
+                                         "ann:s3cret@127.0.0.1:1/db",
+                                         "sqlite3://ann:s3cret@127.0.0.1:1/db"};
   for (const std::string& bad : urls) {
     const std::string text = refusal(bad);
     EXPECT_FALSE(text.empty()) << bad;
     EXPECT_FALSE(has(text, "s3cret")) << text;
+    EXPECT_FALSE(has(text, ":se")) << text;
   }
   EXPECT_TRUE(has(refusal(urls[0]), "127.0.0.1:1")) << refusal(urls[0]);
+}
+
+TEST_F(PostgresSchema, MistakesInTheUrlAreNamed) {
+  const auto said_of = [&](const std::string& options) {
+    try {
+      postgres::parse_target("postgresql://ann@127.0.0.1/db?" + options);
+    } catch (const RefusedError& error) {
+      EXPECT_EQ(error.refusal(), Refusal::usage);
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  const std::vector<std::pair<std::string, std::string>> mistakes = {
+      {"poolr=transaction", "no option `poolr`"},
+      {"pooler=session", "pooler"},
+      {"notify=maybe", "notify"},
+      {"schema=", "`schema` is empty"},
+      {"schema=select", "reserved words"},
+      {"schema=user", "reserved words"},
+      {"schema=7up", "begins with a letter"},
+      {"schema=pg_mine", "pg_"},
+      {"schema=information_schema", "information_schema"},
+      {"schema=a-b", "small letters"},
+      {"schema=" + std::string(63, 'a'), "at most 50"},
+      {"schema=a&schema=b", "`schema` twice"},
+      {"connect_timeout=1&connect_timeout=2", "`connect_timeout` twice"},
+      {"notify", "NAME=VALUE"},
+      {"port=70000", "from 1 to 65535"},
+      {"port=x", "from 1 to 65535"},
+      {"port=1,0", "from 1 to 65535"}};
+  for (const auto& [options, said] : mistakes) {
+    EXPECT_TRUE(has(said_of(options), said)) << options << ": " << said_of(options);
+  }
+  for (const char* options : {"schema=users", "schema=_1", "port=5432,5433", "sslmode=disable"}) {
+    EXPECT_EQ(said_of(options), "nothing") << options;
+  }
+}
+
+TEST_F(PostgresSchema, EachHostIsShownWithItsPort) {
+  const auto shown = [](const std::string& url) { return postgres::parse_target(url).shown; };
+  EXPECT_EQ(shown("postgresql://ann@a:1,b:2/db"), "postgresql://a:1,b:2/db");
+  EXPECT_EQ(shown("postgresql://ann@/db?host=a,b&port=7"), "postgresql://a:7,b:7/db");
+  EXPECT_EQ(shown("postgresql://ann:1@[::1]:2/db?schema=s"), "postgresql://[::1]:2/db?schema=s");
+}
+
+TEST_F(PostgresSchema, DatabaseOfAnotherEncodingIsRefused) {
+  const std::string name = schema + "_ascii";
+  session()->execute("CREATE DATABASE " + name +
+                     " ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'");
+  std::string there = url();
+  there.replace(there.find("/postgres?"), 10, "/" + name + "?");
+  const std::string text = refusal(there);
+  EXPECT_TRUE(has(text, "SQL_ASCII") && has(text, "ENCODING 'UTF8'")) << text;
+  session()->execute("DROP DATABASE " + name + " WITH (FORCE)");
 }
 
 }  // namespace

@@ -139,6 +139,15 @@ TEST_F(PostgresSession, LockHeldByOthersFailsOnlyWhoNeedsIt) {
   EXPECT_EQ(store->cancel(locked, by()).answer, ChangeResult::Answer::applied);
 }
 
+TEST_F(PostgresSession, LongWaitIsToldOnceWithItsReason) {
+  auto db = session();
+  ::testing::internal::CaptureStderr();
+  db->execute("SELECT pg_sleep(5.2)", 20s, "somebody sleeps");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(has(said, "somebody sleeps")) << said;
+  EXPECT_EQ(said.find("somebody"), said.rfind("somebody")) << said;
+}
+
 TEST_F(PostgresSession, RestartOfTheServerCostsALiveWorkerNothing) {
   auto store = open();
   auto watcher = open();

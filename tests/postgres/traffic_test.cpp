@@ -60,7 +60,12 @@ TEST_F(PostgresTraffic, EventsAreNotReadBeforeThoseThatCommitLate) {
                  early +
                  "', 2, (pg_current_xact_id()::text::bigint << 20) + 1, 'woken', 0, 0, '{}'");
   const RunId next = enqueue(*store);
+  ::testing::internal::CaptureStderr();
   EXPECT_TRUE(store->all_events(cursor, 0).empty());
+  EXPECT_TRUE(store->all_events(cursor, 0).empty());
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(has(said, "held back by a transaction")) << said;
+  EXPECT_EQ(said.find("held back"), said.rfind("held back")) << said;
   late->execute("COMMIT");
   const auto events = store->all_events(cursor, 0);
   ASSERT_EQ(events.size(), 2u);

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/guard.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "store/postgres/pg_statements.hpp"
 
@@ -16,6 +17,9 @@ namespace holdfast::postgres {
 namespace {
 
 using Steady = std::chrono::steady_clock;
+
+/// A wait that lasts so long is told.
+constexpr Duration kToldAfter = std::chrono::seconds(5);
 
 std::string one_line(const char* text) {
   std::string line = clean_utf8(text == nullptr ? "" : text);
@@ -46,6 +50,12 @@ Remedy remedy_of(const std::string& state) {
   if (state == "55P03" || state == "57014") {
     return {"answered too late: another session holds a lock, or the server is overloaded", false};
   }
+  if (state == "42P05" || state == "26000") {
+    return {
+        "answers like a pooler that lends sessions for single transactions: add "
+        "pooler=transaction to the store's URL",
+        false};
+  }
   if (state.starts_with("53")) {
     return {"is out of resources: connections, memory or disk space", false};
   }
@@ -74,10 +84,14 @@ Connection::Connection(const Target& target) : target_(target) {
                               says("password authentication failed") ||
                               says("no password supplied") || says("no pg_hba.conf entry") ||
                               (says("role \"") && says("does not exist"));
+    const bool only_reads = says("session is read-only") || says("is in hot standby mode");
     throw PgError("",
-                  fmt::format("the store {} cannot be reached; check that the server runs and that "
-                              "address, user and password are right ({})",
-                              target_.shown, detail),
+                  fmt::format("the store {} cannot be reached; check that {} ({})", target_.shown,
+                              only_reads ? "a server that takes writes is among its hosts, and "
+                                           "default_transaction_read_only is off"
+                                         : "the server runs and that address, user and password "
+                                           "are right",
+                              detail),
                   is_permanent);
   }
   PQsetNoticeReceiver(
@@ -176,19 +190,32 @@ void Connection::send_text(const std::string& sql, const Params& params) {
   expected_.push_back({});
 }
 
-void Connection::wait_for_server(Duration& patience, bool must_write) {
+void Connection::wait_for_server(Wait& wait, bool must_write) {
   pollfd waiting{PQsocket(conn_), static_cast<short>(POLLIN | (must_write ? POLLOUT : 0)), 0};
   const auto begun = Steady::now();
-  const int ready = poll(&waiting, 1, static_cast<int>(std::max(patience, Duration(0)).count()));
+  const Duration most = wait.is_told ? wait.left : std::min(wait.left, kToldAfter - wait.silent);
+  const int ready = poll(&waiting, 1, static_cast<int>(std::max(most, Duration(0)).count()));
   if (ready < 0 && errno != EINTR) lose("poll failed");
-  patience -= std::chrono::duration_cast<Duration>(Steady::now() - begun);
-  if (ready == 0 || patience <= Duration(0)) lose("no answer in time");
+  const auto passed = std::chrono::duration_cast<Duration>(Steady::now() - begun);
+  wait.left -= passed;
+  wait.silent += passed;
+  if (wait.left <= Duration(0)) lose("no answer in time");
+  if (!wait.is_told && wait.silent >= kToldAfter) {
+    wait.is_told = true;
+    log(LogLevel::warn, "the store has not answered for 5 s; waiting goes on",
+        {{"store", target_.shown},
+         {"perhaps", std::string(wait.what.empty() ? "another session holds a lock, or the server "
+                                                     "is overloaded"
+                                                   : wait.what)}});
+  }
+  if (ready <= 0) return;
   if ((waiting.revents & ~POLLOUT) != 0 && PQconsumeInput(conn_) != 1) {
     lose(one_line(PQerrorMessage(conn_)));
   }
 }
 
-std::vector<Result> Connection::flush(Duration patience) {
+std::vector<Result> Connection::flush(Duration patience, std::string_view what) {
+  Wait wait{patience, what};
   if (is_broken_) lose("it was lost before");
   warning_.clear();
   check_sent(PQpipelineSync(conn_));
@@ -222,11 +249,12 @@ std::vector<Result> Connection::flush(Duration patience) {
         results.push_back(std::move(result));
       }
     }
-    wait_for_server(patience, unsent > 0);
+    wait_for_server(wait, unsent > 0);
   }
 }
 
-void Connection::execute(const std::string& sql, Duration patience) {
+void Connection::execute(const std::string& sql, Duration patience, std::string_view what) {
+  Wait wait{patience, what};
   if (is_broken_) lose("it was lost before");
   if (PQexitPipelineMode(conn_) != 1) lose(one_line(PQerrorMessage(conn_)));
   check_sent(PQsendQuery(conn_, sql.c_str()));
@@ -235,7 +263,7 @@ void Connection::execute(const std::string& sql, Duration patience) {
     const int unsent = PQflush(conn_);
     if (unsent < 0) lose(one_line(PQerrorMessage(conn_)));
     if (PQisBusy(conn_) != 0) {
-      wait_for_server(patience, unsent > 0);
+      wait_for_server(wait, unsent > 0);
       continue;
     }
     PGresult* raw = PQgetResult(conn_);
@@ -283,6 +311,11 @@ bool Connection::answers() noexcept {
   } catch (const StoreError&) {
     return false;
   }
+}
+
+std::string_view Connection::encoding() const {
+  const char* name = PQparameterStatus(conn_, "server_encoding");
+  return name == nullptr ? "" : name;
 }
 
 bool Connection::wait_readable(Duration timeout, int other_fd) {

@@ -23,6 +23,10 @@ class PgError : public StoreError {
   /// Five characters; empty where the connection was lost.
   const std::string& state() const { return state_; }
   bool is_lost() const { return state_.empty(); }
+  /// The role lacks a right.
+  bool is_refusal() const { return state_ == "42501"; }
+  /// The session, or its server, takes no writes.
+  bool is_read_only() const { return state_ == "25006"; }
   /// The whole transaction may be tried again at once: it met another one.
   bool is_collision() const {
     return state_ == "40001" || state_ == "40P01" || state_ == "23505" || state_ == "CR000";
@@ -47,15 +51,16 @@ class Connection {
   /// The same for text that is made at run time.
   void send_text(const std::string& sql, const Params& = Params());
   /// The answers to everything that was sent, in order. Throws PgError of the first that failed;
-  /// those behind it were not executed. Sent outside a transaction they are one.
-  std::vector<Result> flush(Duration patience = kPatience);
+  /// those behind it were not executed. Sent outside a transaction they are one. A long wait is
+  /// told, with `what` as its likely reason.
+  std::vector<Result> flush(Duration patience = kPatience, std::string_view what = {});
 
   Result ask(const char* sql, const Params& params = Params()) {
     send(sql, params);
     return std::move(flush().front());
   }
   /// Several statements without values, one after the other.
-  void execute(const std::string& sql, Duration patience = kPatience);
+  void execute(const std::string& sql, Duration patience = kPatience, std::string_view what = {});
 
   /// Ends a transaction that may have been ended already. Never throws.
   void roll_back() noexcept;
@@ -70,8 +75,13 @@ class Connection {
   bool wait_readable(Duration timeout, int other_fd = -1);
   /// Payloads of notifications that have come. Throws PgError when the connection is lost.
   std::vector<std::string> take_notifications();
+  /// Of the session's process, as the server (or who stands before it) told at the beginning.
+  int process_number() const { return PQbackendPID(conn_); }
   /// A warning came with the last flush.
   const std::string& warning() const { return warning_; }
+
+  /// Of the database, as the server names it.
+  std::string_view encoding() const;
 
   std::string in_schema(std::string_view sql) const;
   const Target& target() const { return target_; }
@@ -93,7 +103,13 @@ class Connection {
   [[noreturn]] void lose(const std::string& why);
   [[noreturn]] void fail(const PGresult*);
   void check_sent(int code);
-  void wait_for_server(Duration& patience, bool must_write);
+  struct Wait {
+    Duration left;
+    std::string_view what;
+    Duration silent{0};
+    bool is_told = false;
+  };
+  void wait_for_server(Wait&, bool must_write);
 
   const Target target_;
   PGconn* conn_ = nullptr;

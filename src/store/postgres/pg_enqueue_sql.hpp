@@ -43,7 +43,7 @@ BEGIN
       IF octet_length(said) > 20 OR
           said::numeric NOT BETWEEN -9223372036854775808 AND 18446744073709551615 THEN
         RAISE EXCEPTION 'holdfast: input: the number % does not fit in 64 bits; write it as a string',
-          left(said, 100) USING ERRCODE = '22023';
+          left(said, 64) USING ERRCODE = '22023';
       END IF;
       RETURN 'i' || said::numeric || ';';
     WHEN 'boolean' THEN
@@ -54,7 +54,7 @@ BEGIN
 END
 $body$;
 CREATE FUNCTION @.enqueue(agent text, request json) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $body$
+SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $body$
 DECLARE
   the_now bigint := floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;
   the_due bigint := the_now;
@@ -65,6 +65,7 @@ DECLARE
   the_key text;
   the_digest text;
   the_first bigint;
+  the_position bigint;
   the_delay bigint;
   the_at bigint;
   the_content text;
@@ -76,7 +77,7 @@ DECLARE
   found_run uuid;
   found_digest text;
 BEGIN
-  IF coalesce(agent, '') = '' OR octet_length(agent) > 128 OR agent ~ '[[:cntrl:]]' THEN
+  IF coalesce(agent, '') = '' OR octet_length(agent) > 128 OR agent ~ '[\u0001-\u001f\u007f]' THEN
     RAISE EXCEPTION 'holdfast: agent: a name of 1 to 128 bytes without control characters is needed'
       USING ERRCODE = '22023';
   END IF;
@@ -89,7 +90,11 @@ BEGIN
     IF request -> 'input' IS NULL THEN
       RAISE EXCEPTION 'holdfast: input: is missing' USING ERRCODE = '22023';
     END IF;
-    IF octet_length((request -> 'input')::text) > 1048576 THEN
+    IF (CASE json_typeof(request -> 'input') WHEN 'string' THEN
+          octet_length(request ->> 'input') > 1048576
+        ELSE octet_length((request -> 'input')::text) > 1048576 AND
+          octet_length(regexp_replace((request -> 'input')::text, '("(?:[^"\\]|\\.)*")|\s+', '\1',
+            'g')) > 1048576 END) THEN
       RAISE EXCEPTION 'holdfast: input: is larger than 1 MiB; pass a reference to the data instead'
         USING ERRCODE = '22023';
     END IF;
@@ -102,9 +107,14 @@ BEGIN
       RAISE EXCEPTION 'holdfast: request: holds half of a surrogate pair; send it as UTF-8'
         USING ERRCODE = '22023';
     WHEN numeric_value_out_of_range THEN
-      RAISE EXCEPTION 'holdfast: input: holds a number beyond those of 64 bits; write it as a string'
+      RAISE EXCEPTION 'holdfast: input: holds a number too large or too small for 64 bits; write it as a string'
         USING ERRCODE = '22023';
   END;
+  SELECT k INTO field FROM json_object_keys(request) k GROUP BY k HAVING count(*) > 1 LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'holdfast: %: stands twice in the request', left(field, 64)
+      USING ERRCODE = '22023';
+  END IF;
   FOR field IN SELECT k FROM json_object_keys(request) k LOOP
     kind := json_typeof(request -> field);
     IF kind = 'null' AND field <> 'input' THEN
@@ -122,7 +132,7 @@ BEGIN
         END IF;
       WHEN 'queue' THEN
         the_queue := request ->> 'queue';
-        IF octet_length(the_queue) NOT BETWEEN 1 AND 128 OR the_queue ~ '[[:cntrl:]]' THEN
+        IF octet_length(the_queue) NOT BETWEEN 1 AND 128 OR the_queue ~ '[\u0001-\u001f\u007f]' THEN
           RAISE EXCEPTION 'holdfast: queue: a name of 1 to 128 bytes is needed'
             USING ERRCODE = '22023';
         END IF;
@@ -171,7 +181,7 @@ BEGIN
         END IF;
       WHEN 'idempotency_key' THEN
         the_key := request ->> 'idempotency_key';
-        IF octet_length(the_key) NOT BETWEEN 1 AND 256 OR the_key ~ '[[:cntrl:]]' THEN
+        IF octet_length(the_key) NOT BETWEEN 1 AND 256 OR the_key ~ '[\u0001-\u001f\u007f]' THEN
           RAISE EXCEPTION 'holdfast: idempotency_key: a text of 1 to 256 bytes is needed'
             USING ERRCODE = '22023';
         END IF;
@@ -183,13 +193,13 @@ BEGIN
         END IF;
         FOR label IN SELECT l.key, l.value FROM json_each(request -> 'labels') l LOOP
           IF json_typeof(label.value) <> 'string' OR label.key !~ '^[A-Za-z0-9_./:-]{1,64}$' OR
-              octet_length(label.value #>> '{}') > 256 OR (label.value #>> '{}') ~ '[[:cntrl:]]' THEN
+              octet_length(label.value #>> '{}') > 256 OR (label.value #>> '{}') ~ '[\u0001-\u001f\u007f]' THEN
             RAISE EXCEPTION 'holdfast: labels: % is not a plain name with a string of at most 256 bytes',
-              label.key USING ERRCODE = '22023';
+              left(label.key, 64) USING ERRCODE = '22023';
           END IF;
         END LOOP;
       ELSE
-        RAISE EXCEPTION 'holdfast: %: there is no such field', field USING ERRCODE = '22023',
+        RAISE EXCEPTION 'holdfast: %: there is no such field', left(field, 64) USING ERRCODE = '22023',
           HINT = 'input, id, queue, priority, delay, at, idempotency_key, max_requeues, labels';
     END CASE;
   END LOOP;
@@ -229,11 +239,16 @@ BEGIN
   END IF;
   SELECT m.value::bigint + (pg_current_xact_id()::text::bigint << 20) INTO the_first
     FROM @.meta m WHERE m.key = 'position_base';
+  SELECT coalesce(max(e.position), the_first) + 1 INTO the_position FROM @.events e
+    WHERE e.position >= the_first AND e.position < the_first + 1048576;
+  -- The next one is another transaction's.
+  IF the_position >= the_first + 1048576 THEN
+    RAISE EXCEPTION 'holdfast: a single transaction may enqueue 1048575 runs at most; split it'
+      USING ERRCODE = '54000';
+  END IF;
   INSERT INTO @.events (run, sequence, position, kind, at, claim, payload)
-    SELECT the_id::uuid, 1, coalesce((SELECT max(e.position) FROM @.events e
-      WHERE e.position >= the_first AND e.position < the_first + 1048576), the_first) + 1,
-      'queued', the_now, 0, json_build_object('agent', agent, 'queue', the_queue, 'priority',
-      the_priority, 'available_at', to_char(to_timestamp(the_due / 1000.0) AT TIME ZONE 'UTC',
+    SELECT the_id::uuid, 1, the_position, 'queued', the_now, 0, json_build_object('agent', agent,
+      'queue', the_queue, 'priority', the_priority, 'available_at', to_char(to_timestamp(the_due / 1000.0) AT TIME ZONE 'UTC',
       'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))::text;
   PERFORM pg_notify('@.work', 'sql ' || CASE WHEN agent ~ '[ \\]' THEN '*' ELSE agent END);
   RETURN the_id::uuid;

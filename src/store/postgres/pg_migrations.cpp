@@ -115,7 +115,7 @@ CREATE TABLE @.presences (
   state text COLLATE "C" NOT NULL
 );
 ALTER TABLE @.runs SET (
-  fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+  fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
   autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1);
 ALTER TABLE @.run_data SET (fillfactor = 90);
 )sql",
@@ -169,7 +169,10 @@ int read_version(Connection& db) {
 /// The next step, if one is due: its number, or nothing.
 int migrate_once(Connection& db) {
   db.execute("BEGIN");
-  db.execute(db.in_schema(kMigrationLock), kMigrationPatience);
+  // Before what is read with it.
+  db.execute("SET LOCAL standard_conforming_strings = on");
+  db.execute(db.in_schema(kMigrationLock), kMigrationPatience,
+             "another process upgrades the schema");
   const int version = read_version(db) + 1;
   if (version > newest_schema()) {
     db.execute("COMMIT");
@@ -201,6 +204,8 @@ std::string make_schema(const Connection& db) {
 }
 
 }  // namespace
+
+int schema_version(Connection& db) { return read_version(db); }
 
 int newest_schema() { return static_cast<int>(kSteps.size()); }
 

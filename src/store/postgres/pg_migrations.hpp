@@ -11,6 +11,8 @@ namespace holdfast::postgres {
 
 /// The schema version that this build works with.
 int newest_schema();
+/// Of the store there; 0: none yet. Throws PgError.
+int schema_version(Connection&);
 
 /// Every migration's text, in order; `@.` stands for the schema.
 std::string schema_migration(int version);

@@ -12,6 +12,7 @@ namespace holdfast::postgres {
 namespace {
 
 constexpr std::size_t kIdlePgReaders = 2;
+constexpr Duration kKeptIdle = std::chrono::seconds(10);
 constexpr int kMostReaders = 6;
 constexpr Duration kWholeTablePatience = std::chrono::seconds(65);
 constexpr Duration kReaderWait = std::chrono::seconds(10);
@@ -73,6 +74,7 @@ PgListQuery make_pg_query(const ListFilter& filter) {
 PgReaderPool::PgReaderPool(const Target& target, Env& env, PgRows::IsGone is_gone,
                            PgRows::Clock clock)
     : target_(target),
+      env_(env),
       is_gone_(std::move(is_gone)),
       clock_(std::move(clock)),
       returned_(env.make_event_count()) {}
@@ -111,10 +113,17 @@ void PgReaderPool::give_back(std::unique_ptr<Reader> reader) {
     if (!reader->db->is_broken()) reader->db->roll_back();
     if (reader->db->is_broken()) reader.reset();
   }
+  const StoreTime now = env_.store_now();
+  if (reader) reader->used_at = now;
+  std::unique_ptr<Reader> spare;
   {
     const std::lock_guard lock(mutex_);
     --lent_;
-    if (reader && idle_.size() < kIdlePgReaders) idle_.push_back(std::move(reader));
+    if (reader && static_cast<int>(idle_.size()) < kMostReaders) idle_.push_back(std::move(reader));
+    if (idle_.size() > kIdlePgReaders && now - idle_.front()->used_at > kKeptIdle) {
+      spare = std::move(idle_.front());
+      idle_.pop_front();
+    }
   }
   returned_->notify_all();
 }

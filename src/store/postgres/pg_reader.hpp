@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -9,7 +10,8 @@
 
 namespace holdfast::postgres {
 
-/// Sessions for reading, lent for as long as one question takes. A question is asked anew over a
+/// Sessions for reading, lent for as long as one question takes, and kept for the next ones: all
+/// while they are in use, two in the long run. A question is asked anew over a
 /// new session where the one that it got had been ended meanwhile. Any thread.
 class PgReaderPool {
  public:
@@ -52,6 +54,7 @@ class PgReaderPool {
     Reader(const PgRows::IsGone& is_gone, const PgRows::Clock& clock) : rows(is_gone, clock) {}
     std::unique_ptr<Connection> db;
     PgRows rows;
+    StoreTime used_at{};
   };
 
   std::unique_ptr<Reader> take();
@@ -59,11 +62,12 @@ class PgReaderPool {
   Now read_clock(Connection&);
 
   const Target target_;
+  Env& env_;
   const PgRows::IsGone is_gone_;
   const PgRows::Clock clock_;
   std::mutex mutex_;
   std::unique_ptr<EventCount> returned_;
-  std::vector<std::unique_ptr<Reader>> idle_;
+  std::deque<std::unique_ptr<Reader>> idle_;  ///< the one used last at the back
   int lent_ = 0;
 };
 

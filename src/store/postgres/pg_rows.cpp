@@ -13,6 +13,15 @@ namespace {
 
 Json parse_kept(std::string_view text) { return Json::parse(text, nullptr, false); }
 
+/// What neither a step nor a claim nor a run's ordinary end changes is as it was.
+bool is_only_turn(const Run& old, const Run& row) {
+  return row.origin == old.origin && row.lease_lost_by_presence == old.lease_lost_by_presence &&
+         row.failing_since == old.failing_since && row.requeue_count == old.requeue_count &&
+         row.max_requeues == old.max_requeues && row.reclaim_count == old.reclaim_count &&
+         row.redrive_count == old.redrive_count && row.error == old.error &&
+         row.waiting_for == old.waiting_for;
+}
+
 /// Only what a step changes differs: the lease (not brought forward), what it used, its fence.
 bool is_only_step(const StoredRun& before, const Run& row) {
   const Run& old = before.run;
@@ -21,14 +30,10 @@ bool is_only_step(const StoredRun& before, const Run& row) {
           ? before.lease_key && row.lease_until->time_since_epoch().count() >= *before.lease_key
           : !before.lease_key;
   return keeps_key && row.status == old.status && row.claim == old.claim &&
-         row.claimed_by == old.claimed_by && row.reason == old.reason && row.origin == old.origin &&
+         row.claimed_by == old.claimed_by && row.reason == old.reason &&
          row.available_at == old.available_at && row.started_at == old.started_at &&
-         row.finished_at == old.finished_at &&
-         row.lease_lost_by_presence == old.lease_lost_by_presence &&
-         row.failing_since == old.failing_since && row.requeue_count == old.requeue_count &&
-         row.max_requeues == old.max_requeues && row.reclaim_count == old.reclaim_count &&
-         row.redrive_count == old.redrive_count && row.has_policy == old.has_policy &&
-         row.policy == old.policy && row.error == old.error && row.waiting_for == old.waiting_for;
+         row.finished_at == old.finished_at && row.has_policy == old.has_policy &&
+         row.policy == old.policy && is_only_turn(old, row);
 }
 
 }  // namespace
@@ -251,6 +256,7 @@ void PgRows::save(StoredRun& stored, Change& change) {
   }
   Entry& entry = entry_of(row.id);
   const bool is_step = is_only_step(stored, row);
+  const bool is_turn = is_only_turn(stored.run, row);
   stored.run = std::move(row);
   append(stored, change.events);
   if (!is_step) {
@@ -260,7 +266,7 @@ void PgRows::save(StoredRun& stored, Change& change) {
     }
   }
   note_queued(stored.run);
-  entry.dirt = std::max(entry.dirt, is_step ? Dirt::step : Dirt::all);
+  entry.dirt = std::max(entry.dirt, is_step ? Dirt::step : is_turn ? Dirt::turn : Dirt::all);
   entry.answer_changed = entry.answer_changed || change.answer_changed;
   entry.definition_changed = entry.definition_changed || change.definition_changed;
   // A caller that asked for the hot parts alone leaves the cold ones that are here.

@@ -68,7 +68,7 @@ class PgRows : public Rows {
   static Event read_event(RowReader&, RunId run);
 
  private:
-  enum class Dirt { clean, step, all, inserted };
+  enum class Dirt { clean, step, turn, all, inserted };
   struct Entry {
     std::optional<StoredRun> stored;  ///< none: there is no such run
     bool has_cold = false;
@@ -107,6 +107,8 @@ class PgRows : public Rows {
   void write_out();
   bool has_changes() const;
   void send_runs();
+  void send_steps();
+  void send_turns();
   void send_new_runs();
   void send_cold();
   void send_erased();

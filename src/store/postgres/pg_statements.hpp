@@ -39,6 +39,7 @@ namespace holdfast::postgres {
   "), set_config('lock_timeout', '4000', " is_local                        \
   "), set_config('idle_in_transaction_session_timeout', '5000', " is_local \
   "), set_config('plan_cache_mode', 'force_generic_plan', " is_local       \
+  "), set_config('standard_conforming_strings', 'on', " is_local           \
   "), set_config('enable_seqscan', 'off', " is_local                       \
   "), set_config('enable_hashjoin', 'off', " is_local                      \
   "), set_config('enable_mergejoin', 'off', " is_local "), set_config('jit', 'off', " is_local ")"
@@ -79,15 +80,28 @@ inline constexpr char kContentDigest[] =
   "failing_since, requeue_count, max_requeues, reclaim_count, redrive_count, iterations, "    \
   "prompt_tokens, completion_tokens, total_tokens, cost_usd, policy, error, fence, waiting, " \
   "wait_deadline, last_sequence"
-#define HOLDFAST_PG_ARRAYS                                                                        \
-  "unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], " \
-  "$8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::bigint[], "        \
-  "$14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], "    \
-  "$20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[], "    \
-  "$26::float8[], $27::bigint[], $28::text[], $29::text[], $30::text[], $31::bigint[], "          \
-  "$32::bigint[])"
+// Arrays become rows in the list of columns and not behind FROM, where each would be kept first.
+#define HOLDFAST_PG_ARRAYS                                                               \
+  "unnest($1::uuid[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]), "     \
+  "unnest($5::text[]), unnest($6::text[]), unnest($7::bigint[]), unnest($8::bigint[]), " \
+  "unnest($9::bigint[]), unnest($10::bigint[]), unnest($11::bigint[]), "                 \
+  "unnest($12::text[]), unnest($13::bigint[]), unnest($14::bigint[]), "                  \
+  "unnest($15::bigint[]), unnest($16::bigint[]), unnest($17::bigint[]), "                \
+  "unnest($18::bigint[]), unnest($19::bigint[]), unnest($20::bigint[]), "                \
+  "unnest($21::bigint[]), unnest($22::bigint[]), unnest($23::bigint[]), "                \
+  "unnest($24::bigint[]), unnest($25::bigint[]), unnest($26::float8[]), "                \
+  "unnest($27::bigint[]), unnest($28::text[]), unnest($29::text[]), "                    \
+  "unnest($30::text[]), unnest($31::bigint[]), unnest($32::bigint[])"
 inline constexpr char kInsertRuns[] =
-    "INSERT INTO @.runs (" HOLDFAST_PG_WRITTEN ") SELECT * FROM " HOLDFAST_PG_ARRAYS;
+    "INSERT INTO @.runs (" HOLDFAST_PG_WRITTEN ") SELECT " HOLDFAST_PG_ARRAYS;
+/// What is on the queue for the first time: everything else is as it begins.
+inline constexpr char kInsertQueued[] =
+    "INSERT INTO @.runs (status, origin, claim, lease_lost_by_presence, requeue_count, "
+    "reclaim_count, redrive_count, iterations, prompt_tokens, completion_tokens, total_tokens, "
+    "cost_usd, last_sequence, id, agent, queue, rank, created_at, available_at, max_requeues, "
+    "policy) SELECT 'queued', 'queued', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, unnest($1::uuid[]), "
+    "unnest($2::text[]), unnest($3::text[]), unnest($4::bigint[]), unnest($5::bigint[]), "
+    "unnest($6::bigint[]), unnest($7::bigint[]), unnest($8::bigint[])";
 inline constexpr char kUpdateRuns[] =
     "UPDATE @.runs r SET status = u.status, reason = u.reason, origin = u.origin, "
     "available_at = u.available_at, started_at = u.started_at, finished_at = u.finished_at, "
@@ -99,28 +113,48 @@ inline constexpr char kUpdateRuns[] =
     "prompt_tokens = u.prompt_tokens, completion_tokens = u.completion_tokens, "
     "total_tokens = u.total_tokens, cost_usd = u.cost_usd, policy = u.policy, error = u.error, "
     "fence = u.fence, waiting = u.waiting, wait_deadline = u.wait_deadline, "
-    "last_sequence = u.last_sequence FROM " HOLDFAST_PG_ARRAYS " AS u(" HOLDFAST_PG_WRITTEN
+    "last_sequence = u.last_sequence FROM (SELECT " HOLDFAST_PG_ARRAYS ") AS u(" HOLDFAST_PG_WRITTEN
     ") WHERE r.id = u.id";
+/// What a claim or an ordinary end changes.
+inline constexpr char kUpdateTurns[] =
+    "UPDATE @.runs r SET status = u.status, reason = u.reason, available_at = u.available_at, "
+    "started_at = u.started_at, finished_at = u.finished_at, claimed_by = u.claimed_by, "
+    "claim = u.claim, lease_until = u.lease_until, lease_key = u.lease_key, "
+    "iterations = u.iterations, prompt_tokens = u.prompt_tokens, "
+    "completion_tokens = u.completion_tokens, total_tokens = u.total_tokens, "
+    "cost_usd = u.cost_usd, policy = u.policy, fence = u.fence, last_sequence = u.last_sequence "
+    "FROM (SELECT unnest($1::uuid[]), unnest($2::text[]), unnest($3::text[]), "
+    "unnest($4::bigint[]), unnest($5::bigint[]), unnest($6::bigint[]), unnest($7::text[]), "
+    "unnest($8::bigint[]), unnest($9::bigint[]), unnest($10::bigint[]), unnest($11::bigint[]), "
+    "unnest($12::bigint[]), unnest($13::bigint[]), unnest($14::bigint[]), unnest($15::float8[]), "
+    "unnest($16::bigint[]), unnest($17::text[]), unnest($18::bigint[])) "
+    "AS u(id, status, reason, available_at, started_at, finished_at, claimed_by, claim, "
+    "lease_until, lease_key, iterations, prompt_tokens, completion_tokens, total_tokens, cost_usd, "
+    "policy, fence, last_sequence) WHERE r.id = u.id";
 /// What a step or a renewal changes: no index is touched.
 inline constexpr char kUpdateSteps[] =
     "UPDATE @.runs r SET lease_until = u.lease_until, iterations = u.iterations, "
     "prompt_tokens = u.prompt_tokens, completion_tokens = u.completion_tokens, "
     "total_tokens = u.total_tokens, cost_usd = u.cost_usd, fence = u.fence, "
-    "last_sequence = u.last_sequence FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], "
-    "$4::bigint[], $5::bigint[], $6::bigint[], $7::float8[], $8::text[], $9::bigint[]) "
+    "last_sequence = u.last_sequence FROM (SELECT unnest($1::uuid[]), unnest($2::bigint[]), "
+    "unnest($3::bigint[]), unnest($4::bigint[]), unnest($5::bigint[]), unnest($6::bigint[]), "
+    "unnest($7::float8[]), unnest($8::text[]), unnest($9::bigint[])) "
     "AS u(id, lease_until, iterations, prompt_tokens, completion_tokens, total_tokens, cost_usd, "
     "fence, last_sequence) WHERE r.id = u.id";
 inline constexpr char kInsertData[] =
     "INSERT INTO @.run_data (run, input, answer, definition, idempotency_key, content_digest) "
-    "SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])";
+    "SELECT unnest($1::uuid[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]), "
+    "unnest($5::text[]), unnest($6::text[])";
 inline constexpr char kInsertLabels[] =
     "INSERT INTO @.labels (run, key, value) "
-    "SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])";
+    "SELECT unnest($1::uuid[]), unnest($2::text[]), unnest($3::text[])";
 inline constexpr char kUpdateAnswers[] =
-    "UPDATE @.run_data d SET answer = u.answer FROM unnest($1::uuid[], $2::text[]) "
+    "UPDATE @.run_data d SET answer = u.answer FROM (SELECT unnest($1::uuid[]), "
+    "unnest($2::text[])) "
     "AS u(id, answer) WHERE d.run = u.id";
 inline constexpr char kUpdateDefinitions[] =
-    "UPDATE @.run_data d SET definition = u.definition FROM unnest($1::uuid[], $2::text[]) "
+    "UPDATE @.run_data d SET definition = u.definition FROM (SELECT unnest($1::uuid[]), "
+    "unnest($2::text[])) "
     "AS u(id, definition) WHERE d.run = u.id";
 inline constexpr char kEraseRuns[] = "DELETE FROM @.runs WHERE id = ANY($1::uuid[])";
 inline constexpr char kEraseData[] = "DELETE FROM @.run_data WHERE run = ANY($1::uuid[])";
@@ -139,8 +173,9 @@ inline constexpr char kInsertEvents[] =
     "INSERT INTO @.events (position, run, sequence, kind, at, claim, operation, payload) "
     "SELECT b.base + u.number, u.run, u.sequence, u.kind, $8::bigint, u.claim, u.operation, "
     "u.payload FROM (SELECT value::bigint + (pg_current_xact_id()::text::bigint << 20) AS base "
-    "FROM @.meta WHERE key = 'position_base') b, unnest($1::bigint[], $2::uuid[], $3::bigint[], "
-    "$4::text[], $5::bigint[], $6::text[], $7::text[]) "
+    "FROM @.meta WHERE key = 'position_base') b, (SELECT unnest($1::bigint[]), unnest($2::uuid[]), "
+    "unnest($3::bigint[]), unnest($4::text[]), unnest($5::bigint[]), unnest($6::text[]), "
+    "unnest($7::text[])) "
     "AS u(number, run, sequence, kind, claim, operation, payload)";
 inline constexpr char kJournal[] =
     "SELECT sequence, kind, at, claim, payload FROM @.events WHERE run = $1::uuid "
@@ -155,6 +190,9 @@ inline constexpr char kAllEvents[] =
     "WHERE key = 'position_base') + "
     "(pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20) "
     "ORDER BY e.position LIMIT $2::bigint";
+/// Whether something stands there that such a one holds back.
+inline constexpr char kHeldEvents[] =
+    "SELECT EXISTS (SELECT 1 FROM @.events WHERE position > $1::bigint)";
 inline constexpr char kHasOperation[] =
     "SELECT 1 FROM @.events WHERE run = $1::uuid AND operation = $2::text LIMIT 1";
 inline constexpr char kLastEventAt[] =
@@ -214,6 +252,11 @@ inline constexpr char kUnfinished[] =
     "SELECT row, id FROM @.runs WHERE status IN ('waiting_for_approval', 'waiting_for_input') "
     "UNION ALL SELECT row, id FROM @.runs WHERE claimed_by IS NOT NULL AND status = 'running' "
     "AND lease_until IS NULL) u ORDER BY row";
+
+/// Fails where the role may not read.
+inline constexpr char kCanRead[] =
+    "SELECT 1 FROM @.runs r, @.run_data d, @.labels l, @.events e, @.policies p, @.workers w, "
+    "@.presences s WHERE false";
 
 // Counts
 inline constexpr char kCounts[] =

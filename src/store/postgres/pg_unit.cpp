@@ -1,5 +1,7 @@
 // The two journeys of a unit of work: what is foreseen comes in one, what was changed goes in one.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -9,6 +11,9 @@
 
 namespace holdfast::postgres {
 namespace {
+
+/// Behind them the positions of the next transaction begin (kInsertEvents).
+constexpr std::int64_t kMostEvents = 1 << 20;
 
 template <class T>
 std::optional<std::string> kept_text(const std::optional<T>& value) {
@@ -111,6 +116,47 @@ class RunColumns {
   Array ids{Array::Of::ids};
   std::vector<Array> columns_;
   std::size_t next_ = 0;
+};
+
+/// As `enqueued` makes it, or the statement that says so would change it.
+bool is_first_queued(const StoredRun& stored) {
+  const Run& run = stored.run;
+  const Usage& usage = run.usage;
+  return run.status.is(Status::queued) && run.origin.is(Origin::queued) && !run.reason &&
+         run.claim == 0 && !run.claimed_by && !run.lease_until && !stored.lease_key &&
+         !run.lease_lost_by_presence && !run.started_at && !run.finished_at && !run.failing_since &&
+         run.requeue_count == 0 && run.reclaim_count == 0 && run.redrive_count == 0 &&
+         run.iterations == 0 && usage.prompt_tokens == 0 && usage.completion_tokens == 0 &&
+         usage.total_tokens == 0 && usage.cost_usd == 0 && !run.error && !run.pending &&
+         !run.waiting_for && run.last_sequence == 1;
+}
+
+/// The columns of kInsertQueued.
+class QueuedColumns {
+ public:
+  void add(const Run& run, std::optional<std::int64_t> policy) {
+    ids_.add_id(run.id);
+    agents_.add(run.agent);
+    queues_.add(run.queue);
+    ranks_.add(-std::int64_t{run.priority});
+    created_.add(run.created_at);
+    available_.add(run.available_at);
+    requeues_.add(run.max_requeues);
+    policies_.add(policy);
+  }
+  Params params() const {
+    return Params(ids_, agents_, queues_, ranks_, created_, available_, requeues_, policies_);
+  }
+
+ private:
+  Array ids_{Array::Of::ids};
+  Array agents_{Array::Of::texts};
+  Array queues_{Array::Of::texts};
+  Array ranks_{Array::Of::numbers};
+  Array created_{Array::Of::numbers};
+  Array available_{Array::Of::numbers};
+  Array requeues_{Array::Of::numbers};
+  Array policies_{Array::Of::numbers};
 };
 
 }  // namespace
@@ -224,6 +270,7 @@ void PgRows::send_changes() {
 
 void PgRows::send_new_runs() {
   RunColumns runs;
+  QueuedColumns queued;
   Array ids(Array::Of::ids);
   Array inputs(Array::Of::texts);
   Array answers(Array::Of::texts);
@@ -241,9 +288,14 @@ void PgRows::send_new_runs() {
   std::map<RunId, std::size_t> order;
   for (const NewEntry& event : events_) order.try_emplace(event.run, order.size());
   std::ranges::sort(fresh, {}, [&](const Entry* entry) { return order[entry->stored->run.id]; });
+  if (fresh.empty()) return;
+  // One statement for all of them, so that they stay in order.
+  const bool are_queued = std::ranges::all_of(
+      fresh, [](const Entry* entry) { return is_first_queued(*entry->stored); });
   for (const Entry* entry : fresh) {
     const Run& run = entry->stored->run;
-    runs.add(*entry->stored, run.has_policy ? std::optional(policy_id(run)) : std::nullopt);
+    const auto policy = run.has_policy ? std::optional(policy_id(run)) : std::nullopt;
+    are_queued ? queued.add(run, policy) : runs.add(*entry->stored, policy);
     ids.add_id(run.id);
     inputs.add_raw(dump_json(run.input));
     answers.add_raw_or_null(kept_answer(run.answer));
@@ -256,14 +308,79 @@ void PgRows::send_new_runs() {
       label_values.add(value);
     }
   }
-  if (runs.is_empty()) return;
-  db().send(kInsertRuns, runs.params());
+  are_queued ? db().send(kInsertQueued, queued.params()) : db().send(kInsertRuns, runs.params());
   db().send(kInsertData, Params(ids, inputs, answers, definitions, keys, digests));
   if (labelled.size() > 0) db().send(kInsertLabels, Params(labelled, label_keys, label_values));
 }
 
 void PgRows::send_runs() {
   RunColumns runs;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.dirt != Dirt::all) continue;
+    const Run& run = entry.stored->run;
+    runs.add(*entry.stored, run.has_policy ? std::optional(policy_id(run)) : std::nullopt);
+  }
+  if (!runs.is_empty()) db().send(kUpdateRuns, runs.params());
+  send_turns();
+  send_steps();
+  if (new_policies_.empty()) return;
+  Array policies(Array::Of::numbers);
+  Array texts(Array::Of::texts);
+  for (const auto& [id, json] : new_policies_) {
+    policies.add(id);
+    texts.add_raw(json);
+  }
+  db().send(kInsertPolicies, Params(policies, texts));
+}
+
+void PgRows::send_turns() {
+  Array ids(Array::Of::ids);
+  Array statuses(Array::Of::texts);
+  Array reasons(Array::Of::texts);
+  Array due(Array::Of::numbers);
+  Array starts(Array::Of::numbers);
+  Array ends(Array::Of::numbers);
+  Array holders(Array::Of::texts);
+  Array claims(Array::Of::numbers);
+  Array leases(Array::Of::numbers);
+  Array keys(Array::Of::numbers);
+  Array iterations(Array::Of::numbers);
+  Array prompts(Array::Of::numbers);
+  Array completions(Array::Of::numbers);
+  Array totals(Array::Of::numbers);
+  Array costs(Array::Of::reals);
+  Array policies(Array::Of::numbers);
+  Array fences(Array::Of::texts);
+  Array sequences(Array::Of::numbers);
+  for (const auto& [id, entry] : entries_) {
+    if (entry.dirt != Dirt::turn) continue;
+    const Run& run = entry.stored->run;
+    ids.add_id(run.id);
+    statuses.add(run.status.text());
+    reasons.add(kept_word(run.reason));
+    due.add(run.available_at);
+    starts.add(run.started_at);
+    ends.add(run.finished_at);
+    holders.add(run.claimed_by);
+    claims.add(run.claim);
+    leases.add(run.lease_until);
+    keys.add(entry.stored->lease_key);
+    iterations.add(run.iterations);
+    prompts.add(run.usage.prompt_tokens);
+    completions.add(run.usage.completion_tokens);
+    totals.add(run.usage.total_tokens);
+    costs.add(run.usage.cost_usd);
+    policies.add(run.has_policy ? std::optional(policy_id(run)) : std::nullopt);
+    fences.add_raw_or_null(kept_text(run.pending));
+    sequences.add(run.last_sequence);
+  }
+  if (ids.size() == 0) return;
+  db().send(kUpdateTurns,
+            Params(ids, statuses, reasons, due, starts, ends, holders, claims, leases, keys,
+                   iterations, prompts, completions, totals, costs, policies, fences, sequences));
+}
+
+void PgRows::send_steps() {
   Array ids(Array::Of::ids);
   Array leases(Array::Of::numbers);
   Array iterations(Array::Of::numbers);
@@ -274,36 +391,21 @@ void PgRows::send_runs() {
   Array fences(Array::Of::texts);
   Array sequences(Array::Of::numbers);
   for (const auto& [id, entry] : entries_) {
-    if (entry.dirt == Dirt::all) {
-      const Run& run = entry.stored->run;
-      runs.add(*entry.stored, run.has_policy ? std::optional(policy_id(run)) : std::nullopt);
-    } else if (entry.dirt == Dirt::step) {
-      const Run& run = entry.stored->run;
-      ids.add_id(run.id);
-      leases.add(run.lease_until);
-      iterations.add(run.iterations);
-      prompts.add(run.usage.prompt_tokens);
-      completions.add(run.usage.completion_tokens);
-      totals.add(run.usage.total_tokens);
-      costs.add(run.usage.cost_usd);
-      fences.add_raw_or_null(kept_text(run.pending));
-      sequences.add(run.last_sequence);
-    }
+    if (entry.dirt != Dirt::step) continue;
+    const Run& run = entry.stored->run;
+    ids.add_id(run.id);
+    leases.add(run.lease_until);
+    iterations.add(run.iterations);
+    prompts.add(run.usage.prompt_tokens);
+    completions.add(run.usage.completion_tokens);
+    totals.add(run.usage.total_tokens);
+    costs.add(run.usage.cost_usd);
+    fences.add_raw_or_null(kept_text(run.pending));
+    sequences.add(run.last_sequence);
   }
-  if (!new_policies_.empty()) {
-    Array policies(Array::Of::numbers);
-    Array texts(Array::Of::texts);
-    for (const auto& [id, json] : new_policies_) {
-      policies.add(id);
-      texts.add_raw(json);
-    }
-    db().send(kInsertPolicies, Params(policies, texts));
-  }
-  if (!runs.is_empty()) db().send(kUpdateRuns, runs.params());
-  if (ids.size() > 0) {
-    db().send(kUpdateSteps, Params(ids, leases, iterations, prompts, completions, totals, costs,
-                                   fences, sequences));
-  }
+  if (ids.size() == 0) return;
+  db().send(kUpdateSteps, Params(ids, leases, iterations, prompts, completions, totals, costs,
+                                 fences, sequences));
 }
 
 void PgRows::send_cold() {
@@ -335,6 +437,11 @@ void PgRows::send_events() {
   Array claims(Array::Of::numbers);
   Array operations(Array::Of::texts);
   Array payloads(Array::Of::texts);
+  if (event_number_ + static_cast<std::int64_t>(events_.size()) >= kMostEvents) {
+    throw RefusedError(
+        Refusal::usage,
+        fmt::format("a single write may have {} events at most: split it", kMostEvents - 1));
+  }
   for (const NewEntry& entry : events_) {
     numbers.add(++event_number_);
     runs.add_id(entry.run);

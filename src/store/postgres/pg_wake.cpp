@@ -19,6 +19,8 @@ constexpr Duration kTellAtMostEvery = std::chrono::milliseconds(5);
 constexpr Duration kFirstRetry = std::chrono::milliseconds(200);
 /// A session that nothing comes from is asked whether it is there.
 constexpr Duration kAskEvery = std::chrono::seconds(20);
+/// A session that lasted so long was a good one.
+constexpr Duration kIsSteady = std::chrono::seconds(10);
 constexpr Duration kLongestRetry = std::chrono::seconds(5);
 constexpr std::size_t kWakeStackBytes = 256u << 10;
 /// Well under what a notification may carry.
@@ -187,17 +189,24 @@ void PgWake::serve() {
   const std::stop_token stop = stopping_.get_token();
   Duration retry = kFirstRetry;
   while (true) {
+    const StoreTime begun = env_.store_now();
     try {
       serve_session(stop);
       return;
     } catch (const StoreError& error) {
       if (stop.stop_requested()) return;
+      // One that comes and goes is told once.
+      if (env_.store_now() - begun > kIsSteady) retry = kFirstRetry;
       if (retry == kFirstRetry) {
+        is_missed_ = true;
         log(LogLevel::warn, "no notifications of new runs for now; workers look by themselves",
             {{"error", error.what()}});
       }
     }
-    env_.sleep_for(retry, stop);
+    // Not all processes at the same moment.
+    env_.sleep_for(Duration(static_cast<std::int64_t>(static_cast<double>(retry.count()) *
+                                                      (0.5 + env_.unit_random() / 2))),
+                   stop);
     retry = std::min(retry * 2, kLongestRetry);
     if (stop.stop_requested()) return;
   }
@@ -206,6 +215,8 @@ void PgWake::serve() {
 void PgWake::serve_session(const std::stop_token& stop) {
   Connection db(target_);
   db.execute(fmt::format("LISTEN \"{}.work\"", target_.schema));
+  if (is_missed_) log(LogLevel::info, "notifications of new runs are back", {});
+  is_missed_ = false;
   // What was announced while nobody listened.
   wake_here();
   while (true) {

@@ -78,6 +78,7 @@ class PgWake {
   std::set<std::string> served_;
   std::set<std::string> untold_;  ///< agents
   std::stop_source stopping_;
+  bool is_missed_ = false;  ///< the thread's: it was said that there are none
   std::unique_ptr<Thread> thread_;
 };
 

@@ -212,7 +212,8 @@ void PgWriter::commit(Session& session) {
   Connection& db = *session.db;
   db.send(kUntimed);
   db.send(kCommit);
-  const auto results = db.flush(kCommitPatience);
+  const auto results =
+      db.flush(kCommitPatience, "a synchronous standby of the server does not answer");
   // Cut short on its way to the standby: it stands here, and perhaps nowhere else.
   if (!db.warning().empty()) throw UnknownCommit(target_, db.warning());
   if (results.back().command() != "COMMIT") throw UnknownCommit(target_, "it ended otherwise");

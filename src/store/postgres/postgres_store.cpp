@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
+
 #include "base/guard.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "store/postgres/pg_audit.hpp"
+#include "store/postgres/pg_check.hpp"
 #include "store/postgres/pg_migrations.hpp"
 #include "store/postgres/pg_presence.hpp"
 #include "store/postgres/pg_reader.hpp"
@@ -20,14 +24,92 @@ namespace {
 
 /// How often a claim that found everything locked by others looks again.
 constexpr int kClaimTries = 4;
+/// Events that are held back so long are told.
+constexpr Duration kHeldQuietly = std::chrono::seconds(1);
+constexpr Duration kHeldPause = std::chrono::milliseconds(20);
+constexpr Duration kHeldToldEvery = std::chrono::seconds(30);
+
+/// Texts are UTF-8 and have no place in another encoding: a run that holds one would never settle.
+void check_encoding(const Connection& db) {
+  if (HOLDFAST_GUARD("encoding_refused", db.encoding().empty() || db.encoding() == "UTF8")) return;
+  throw StoreError(
+      fmt::format("the database of the store {} is encoded in {}, and texts could not be kept as "
+                  "they are; make one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
+                  db.target().shown, db.encoding()),
+      true);
+}
+
+/// What a restore or a restart left. Who may only read leaves it to others.
+void tidy(Connection& db) {
+  if (!db.is_usable()) return;  // a standby
+  try {
+    settle_positions(db);
+    db.ask(kTidyPresences);
+  } catch (const PgError& error) {
+    if (error.is_read_only()) return;
+    if (!HOLDFAST_GUARD("reader_opens", error.is_refusal())) throw;
+    db.roll_back();
+    // A role that cannot even read is told what it lacks.
+    db.ask(kCanRead);
+  }
+}
 
 MigrationReport prepare_schema(const Target& target, Env& env) {
   Connection db(target);
-  const MigrationReport report = migrate_schema(db, env);
-  settle_positions(db);
-  db.ask(kTidyPresences);
-  return report;
+  check_encoding(db);
+  try {
+    const MigrationReport report = migrate_schema(db, env);
+    tidy(db);
+    return report;
+  } catch (const PgError& error) {
+    if (!error.is_refusal()) throw;
+    db.roll_back();
+    const std::string grants = missing_grants(db);
+    if (grants.empty()) {
+      const int version = schema_version(db);
+      if (version == 0 || version == newest_schema()) throw;
+      throw PgError(error.state(),
+                    fmt::format("the store {} has schema version {}, this build needs {}, and its "
+                                "role may not upgrade it: let the owner of the schema run "
+                                "`holdfast migrate`",
+                                target.shown, version, newest_schema()),
+                    true);
+    }
+    throw PgError(error.state(), fmt::format("{}; what it lacks: {}", error.what(), grants), true);
+  }
 }
+
+/// The server's wall clock between two questions: by our own, which only tells how long ago it was.
+/// Never ahead of the server's, and behind by no more than a journey and the work of a batch. Any
+/// thread.
+class ServerClock {
+ public:
+  explicit ServerClock(Env& env) : env_(env) {}
+
+  void learn(WallTime server) {
+    const StoreTime here = env_.store_now();
+    const std::lock_guard lock(mutex_);
+    if (known_ && here - at_ < kLearntAtMostEvery) return;
+    known_ = server;
+    at_ = here;
+  }
+  std::optional<WallTime> recall() {
+    const StoreTime here = env_.store_now();
+    const std::lock_guard lock(mutex_);
+    if (!known_ || here - at_ > kKnownFor) return std::nullopt;
+    return *known_ + (here - at_);
+  }
+
+ private:
+  /// Clocks run apart, and another server may take over.
+  static constexpr Duration kKnownFor = std::chrono::seconds(1);
+  static constexpr Duration kLearntAtMostEvery = std::chrono::milliseconds(100);
+
+  Env& env_;
+  std::mutex mutex_;
+  std::optional<WallTime> known_;
+  StoreTime at_{};
+};
 
 class PostgresStore : public VerbStore {
  public:
@@ -35,6 +117,7 @@ class PostgresStore : public VerbStore {
       : target_(target),
         env_(env),
         has_own_clock_(static_cast<bool>(clock)),
+        clock_(env),
         readers_(
             target, env, [this](const WorkerId& id) { return presence_.is_gone(id); }, clock),
         presence_(target, env, readers_),
@@ -45,7 +128,12 @@ class PostgresStore : public VerbStore {
 
  protected:
   void transact(const Work& work, const Foresight& foresight) override {
-    writer_.run(work, foresight);
+    writer_.run(
+        [&](Rows& rows) {
+          clock_.learn(rows.now().wall);
+          work(rows);
+        },
+        foresight);
   }
 
   void consult(const Work& work) override {
@@ -133,9 +221,24 @@ class PostgresStore : public VerbStore {
         [&](PgRows&, Connection& db) { return read_pg_events(db, id, after, limit); });
   }
 
+  /// Empty while there are events that an open transaction holds back: waited for a moment, and
+  /// then told.
   std::vector<Event> all_events(std::int64_t& cursor, int limit) override {
-    return readers_.ask(
-        [&](PgRows&, Connection& db) { return read_all_pg_events(db, cursor, limit); });
+    const StoreTime begun = env_.store_now();
+    while (true) {
+      bool is_held = false;
+      auto found = readers_.ask([&](PgRows&, Connection& db) {
+        auto events = read_all_pg_events(db, cursor, limit);
+        is_held = events.empty() && db.ask(kHeldEvents, Params(cursor)).view(0, 0) == "t";
+        return events;
+      });
+      if (!is_held) return found;
+      if (env_.store_now() - begun >= kHeldQuietly) {
+        tell_held_back();
+        return found;
+      }
+      env_.sleep_for(kHeldPause, {});
+    }
   }
 
   StoreStats stats() override {
@@ -186,7 +289,14 @@ class PostgresStore : public VerbStore {
   void wait_for_work(Duration max, const std::stop_token& stop) override { wake_.wait(max, stop); }
 
   StoreTime now() override { return clocks().store; }
-  WallTime wall_now() override { return clocks().wall; }
+  /// Asked for at every settlement: the server tells it with every write.
+  WallTime wall_now() override {
+    if (has_own_clock_) return clocks().wall;
+    if (const auto known = clock_.recall()) return *known;
+    const WallTime now = clocks().wall;
+    clock_.learn(now);
+    return now;
+  }
 
   void backup(const std::string&) override {
     throw RefusedError(Refusal::usage,
@@ -194,7 +304,9 @@ class PostgresStore : public VerbStore {
                        "pg_basebackup)");
   }
 
-  std::vector<Finding> check() override;
+  std::vector<Finding> check() override {
+    return readers_.ask([](PgRows&, Connection& db) { return check_pg_server(db); });
+  }
   std::vector<Finding> audit() override {
     return readers_.ask([](PgRows&, Connection& db) { return audit_pg_rows(db); });
   }
@@ -202,6 +314,19 @@ class PostgresStore : public VerbStore {
  private:
   Now clocks() {
     return readers_.ask_now([](PgRows& rows, Connection&) { return rows.now(); });
+  }
+
+  void tell_held_back() {
+    {
+      const std::lock_guard lock(held_mutex_);
+      const StoreTime now = env_.store_now();
+      if (held_told_ && now - *held_told_ < kHeldToldEvery) return;
+      held_told_ = now;
+    }
+    log(LogLevel::warn,
+        "newer events are held back by a transaction that is still open on the server; `holdfast "
+        "doctor` names one that stays",
+        {{"store", target_.shown}});
   }
 
   void show_abandoned(std::span<Run> runs) {
@@ -220,43 +345,14 @@ class PostgresStore : public VerbStore {
   const Target target_;
   Env& env_;
   const bool has_own_clock_;
+  std::mutex held_mutex_;
+  std::optional<StoreTime> held_told_;
+  ServerClock clock_;
   PgReaderPool readers_;
   PgPresence presence_;
   PgWake wake_;
   PgWriter writer_;
 };
-
-std::vector<Finding> PostgresStore::check() {
-  using Grade = Finding::Grade;
-  return readers_.ask([&](PgRows&, Connection& db) {
-    static constexpr char kServer[] =
-        "SELECT current_setting('server_version_num')::bigint, current_setting('server_version'), "
-        "current_setting('synchronous_commit'), current_setting('fsync'), "
-        "current_setting('server_encoding')";
-    const Result server = db.ask(kServer);
-    std::vector<Finding> findings;
-    const auto say = [&](Grade grade, std::string subject, std::string text) {
-      findings.push_back({grade, std::move(subject), std::move(text)});
-    };
-    const bool is_old = server.number(0, 0) < 130000;
-    say(is_old ? Grade::bad : Grade::ok, "server",
-        fmt::format("PostgreSQL {}, schema version {}{}", server.view(0, 1), newest_schema(),
-                    is_old ? "; 13 or newer is needed" : ""));
-    const bool is_durable = server.view(0, 2) != "off" && server.view(0, 3) == "on";
-    say(is_durable ? Grade::ok : Grade::warning, "durability",
-        fmt::format("synchronous_commit {}, fsync {}{}", server.view(0, 2), server.view(0, 3),
-                    is_durable ? "" : ": acknowledged writes may be lost when the server crashes"));
-    if (server.view(0, 4) != "UTF8") {
-      say(Grade::bad, "encoding",
-          fmt::format("the database is encoded in {}; make one with ENCODING 'UTF8'",
-                      server.view(0, 4)));
-    }
-    if (!target_.has_sessions()) {
-      say(Grade::ok, "pooler", "no notifications and no presence: leases and polling decide alone");
-    }
-    return findings;
-  });
-}
 
 }  // namespace
 }  // namespace postgres

@@ -24,7 +24,7 @@ bool is_postgres_url(const std::string& url);
 /// Throws RefusedError (usage), in words that repeat no secret.
 Target parse_target(const std::string& url);
 
-/// The URL of any store with what may be a password left out.
+/// What of a text that was to be the URL of a store can be shown: its scheme, or a plain word.
 std::string redact_url(const std::string& url);
 
 }  // namespace holdfast::postgres
