@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
     const Report report = run_history(plan, threads);
     if (!report.is_good() || first == last) fmt::print("seed {} {}\n", seed, to_text(report));
     bad += report.is_good() ? 0 : 1;
+    std::fflush(stdout);
   }
   fmt::print("{} bad\n", bad);
   return bad == 0 ? 0 : 1;

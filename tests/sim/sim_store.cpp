@@ -35,6 +35,7 @@ class SimStore::Board final : public PresenceBoard {
     return std::make_unique<Hold>(*this, inner_.hold(identity));
   }
   std::vector<WorkerId> watch(Duration timeout, const std::stop_token& stop) override {
+    env_.point();
     need_life(env_);
     auto suspects = inner_.watch(timeout, stop);
     need_life(env_);
