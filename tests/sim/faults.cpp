@@ -1,5 +1,9 @@
 #include "sim/faults.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "holdfast/failure.hpp"
 
 namespace holdfast::sim {
@@ -18,6 +22,9 @@ void Faults::strike(const Element& fault, SimProcess& process, Hindrance& hindra
   ++struck_;
   env_.trace(to_word(fault.what));
   env_.trace(static_cast<std::uint64_t>(process.id));
+  env_.tell([&] {
+    return fmt::format("FAULT {} of {} for {}", to_word(fault.what), process.name, fault.length);
+  });
   const Duration length(fault.length);
   switch (fault.what) {
     case Do::kill:

@@ -13,12 +13,18 @@ constexpr Duration kLook = std::chrono::milliseconds(500);
 
 class History {
  public:
-  History(const Plan& plan, SimThreads& threads, SimScheduler& scheduler)
+  History(const Plan& plan, SimThreads& threads, SimScheduler& scheduler, const Onlooker& onlooker)
       : plan_(plan),
         settings_(plan.settings),
         chance_(plan.seed ^ 0x5157u),
         env_(threads, scheduler, plan.seed ^ 0xe0f1u, {400'000, std::chrono::hours(24)}),
         rows_(open_store("memory:", env_)) {
+    if (onlooker) {
+      env_.on_tell = [this, onlooker](const std::string& text) {
+        onlooker(fmt::format("{:>7} {}.{} {}", env_.elapsed().count(), env_.here().name,
+                             env_.current().name, text));
+      };
+    }
     env_.on_escape = [this](const SimTask& task, const std::string& what) {
       if (!task.process->is_over) {
         violations_.add(kNoBug, "thread {} of {} ends with: {}", task.name, task.process->name,
@@ -209,13 +215,14 @@ class History {
 
 }  // namespace
 
-Report run_history(const Plan& plan, SimThreads& threads, SimScheduler& scheduler) {
-  return History(plan, threads, scheduler).run();
+Report run_history(const Plan& plan, SimThreads& threads, SimScheduler& scheduler,
+                   const Onlooker& onlooker) {
+  return History(plan, threads, scheduler, onlooker).run();
 }
 
-Report run_history(const Plan& plan, SimThreads& threads) {
+Report run_history(const Plan& plan, SimThreads& threads, const Onlooker& onlooker) {
   SeededScheduler scheduler(plan.seed, plan.settings);
-  return run_history(plan, threads, scheduler);
+  return run_history(plan, threads, scheduler, onlooker);
 }
 
 std::string to_text(const Report& report) {

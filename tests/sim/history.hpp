@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,10 +28,13 @@ struct Report {
   bool is_good() const { return violations.empty(); }
 };
 
+/// What is told of a history while it runs, a line each.
+using Onlooker = std::function<void(const std::string&)>;
+
 /// Runs a plan from its beginning to its end: safety under faults, then progress without them.
-Report run_history(const Plan&, SimThreads&);
+Report run_history(const Plan&, SimThreads&, const Onlooker& = {});
 /// With a scheduler of the caller's.
-Report run_history(const Plan&, SimThreads&, SimScheduler&);
+Report run_history(const Plan&, SimThreads&, SimScheduler&, const Onlooker& = {});
 
 std::string to_text(const Report&);
 

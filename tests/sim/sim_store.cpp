@@ -1,5 +1,7 @@
 #include "sim/sim_store.hpp"
 
+#include <fmt/format.h>
+
 #include <stdexcept>
 
 namespace holdfast::sim {
@@ -109,6 +111,14 @@ void SimStore::around(StoreCall& call, const std::function<void()>& work) {
     if (writes) witness_.after(call);
   }
   env_.trace(call.verb);
+  env_.tell([&] {
+    std::string text = call.verb;
+    if (call.lease != nullptr) {
+      text += fmt::format(" {} claim {}", call.lease->run.substr(24), call.lease->claim);
+    }
+    if (call.answer) text += fmt::format(" -> {}", static_cast<int>(*call.answer));
+    return text;
+  });
   if (call.answer) env_.trace(static_cast<std::uint64_t>(*call.answer));
   faults_.pass(call.verb, true, hindrance_, true);
 }

@@ -48,6 +48,10 @@ void Witness::after(const StoreCall& call) {
   if (call.lease != nullptr) touched[call.lease->run] = 0;
   for (Event& event : rows_.all_events(cursor_, 0)) {
     ++events_;
+    env_.tell([&] {
+      return fmt::format("  EVENT {} {} {} claim {} {}", event.run.substr(24), event.sequence,
+                         event.kind.text(), event.claim, dump_json(event.payload).substr(0, 160));
+    });
     ++touched[event.run];
     known_[event.run].journal.push_back(std::move(event));
   }

@@ -137,6 +137,12 @@ class SimEnv final : public Env {
   /// A running digest of everything that happened.
   void trace(std::uint64_t value) { digest_ = (digest_ ^ value) * 0x100000001b3u; }
   void trace(std::string_view text);
+  /// For people, who may look on; made only where somebody does.
+  template <class Text>
+  void tell(const Text& text) {
+    if (on_tell) on_tell(text());
+  }
+  std::function<void(const std::string&)> on_tell;
   std::uint64_t digest() const { return digest_; }
   std::uint64_t points() const { return points_; }
   std::uint64_t switches() const { return switches_; }
