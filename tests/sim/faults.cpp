@@ -50,6 +50,8 @@ void Faults::strike(const Element& fault, SimProcess& process, Hindrance& hindra
       return;
     case Do::jump_wall:
       env_.jump_wall(length);
+      jumped_ += length;
+      furthest_ = std::max(furthest_, jumped_);
       return;
     case Do::suspend:
       env_.suspend(length);
@@ -77,6 +79,8 @@ void Faults::end() {
   are_over_ = true;
   armed_.clear();
   env_.thaw_all();
+  // Runs are due by the wall clock: it is set to the latest that it ever showed.
+  env_.jump_wall(furthest_ - jumped_);
 }
 
 bool Faults::comes_by(Armed& armed, const std::string& place, bool after,
@@ -105,10 +109,17 @@ void Faults::pass(const std::string& place, bool after, Hindrance& hindrance, bo
     strike(fault, env_.here(), hindrance);
     is_cut = is_cut || fault.what == Do::store_error;
   }
+  if (oracle_) {
+    if (const auto fault = oracle_(place, after, is_store, hindrance)) {
+      strike(*fault, env_.here(), hindrance);
+      is_cut = fault->what == Do::store_error;
+    }
+  }
   env_.point();
   need_life(env_);
   if (!is_store) return;
-  if (chance_.percent(50)) wait(Duration(chance_.below(settings_.latency + 1)));
+  if (settings_.latency > 0 && chance_.percent(50))
+    wait(Duration(chance_.below(settings_.latency + 1)));
   if (!are_over_ && env_.now() < hindrance.store_slow_until) {
     wait(Duration(chance_.below(settings_.lease)));
   }

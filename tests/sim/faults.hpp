@@ -6,7 +6,9 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "sim/plan.hpp"
 #include "support/sim_env.hpp"
@@ -21,6 +23,10 @@ struct Hindrance {
   std::function<void()> drop_presence;
 };
 
+/// Says what strikes whoever comes to a place; nothing: nothing.
+using FaultOracle = std::function<std::optional<Element>(const std::string& place, bool after,
+                                                         bool is_store, const Hindrance&)>;
+
 /// Consulted at every place. By whoever holds the baton.
 class Faults {
  public:
@@ -31,6 +37,8 @@ class Faults {
   void arm(const Element& fault) { armed_.push_back({fault, 0}); }
   /// It strikes now, wherever its victim is.
   void strike(const Element&, SimProcess&, Hindrance&);
+  /// Faults that no plan foretells.
+  void set_oracle(FaultOracle oracle) { oracle_ = std::move(oracle); }
   /// No more faults: everything that stands still or is slow goes on.
   void end();
   bool are_over() const { return are_over_; }
@@ -54,6 +62,9 @@ class Faults {
   const Settings& settings_;
   Chance& chance_;
   std::list<Armed> armed_;
+  FaultOracle oracle_;
+  Duration jumped_{};
+  Duration furthest_{};
   bool are_over_ = false;
   int struck_ = 0;
 };

@@ -13,14 +13,15 @@ constexpr Duration kLook = std::chrono::milliseconds(500);
 
 class History {
  public:
-  History(const Plan& plan, SimThreads& threads, SimScheduler& scheduler, const Onlooker& onlooker)
+  History(const Plan& plan, SimThreads& threads, SimScheduler& scheduler, const Controls& controls)
       : plan_(plan),
         settings_(plan.settings),
         chance_(plan.seed ^ 0x5157u),
         env_(threads, scheduler, plan.seed ^ 0xe0f1u, {400'000, std::chrono::hours(24)}),
         rows_(open_store("memory:", env_)) {
-    if (onlooker) {
-      env_.on_tell = [this, onlooker](const std::string& text) {
+    faults_.set_oracle(controls.oracle);
+    if (controls.onlooker) {
+      env_.on_tell = [this, onlooker = controls.onlooker](const std::string& text) {
         onlooker(fmt::format("{:>7} {}.{} {}", env_.elapsed().count(), env_.here().name,
                              env_.current().name, text));
       };
@@ -104,15 +105,13 @@ class History {
 
   /// No faults any more, and somebody to do the work: everything must come to rest.
   void heal() {
-    for (int i = 0; i < settings_.workers; ++i) {
-      replace(i);
-    }
     const StoreTime begun = env_.now();
     while (!env_.is_halted() && has_work()) {
       if (env_.now() - begun > kLongestHealing) {
         tell_what_stands_still();
         return;
       }
+      for (int i = 0; i < settings_.workers; ++i) replace(i);
       env_.sleep_for(kLook, {});
     }
     if (env_.is_stuck() || env_.is_spent()) tell_what_stands_still();
@@ -203,9 +202,9 @@ class History {
   SimEnv env_;
   const std::unique_ptr<Store> rows_;
   Violations violations_{[this] { env_.halt(); }};
-  Ledger ledger_{env_, *rows_, violations_};
+  Ledger ledger_{env_, *rows_, violations_, settings_.heartbeat > 0};
   Faults faults_{env_, settings_, chance_};
-  Witness witness_{env_, *rows_, ledger_, violations_};
+  Witness witness_{env_, *rows_, ledger_, violations_, settings_.heartbeat > 0};
   Outside outside_{env_, ledger_, faults_, chance_, settings_};
   Shared shared_{env_, *rows_, faults_, ledger_, witness_, outside_, settings_};
   std::vector<std::unique_ptr<Member>> members_;  ///< all that there ever were
@@ -215,14 +214,10 @@ class History {
 
 }  // namespace
 
-Report run_history(const Plan& plan, SimThreads& threads, SimScheduler& scheduler,
-                   const Onlooker& onlooker) {
-  return History(plan, threads, scheduler, onlooker).run();
-}
-
-Report run_history(const Plan& plan, SimThreads& threads, const Onlooker& onlooker) {
-  SeededScheduler scheduler(plan.seed, plan.settings);
-  return run_history(plan, threads, scheduler, onlooker);
+Report run_history(const Plan& plan, SimThreads& threads, const Controls& controls) {
+  SeededScheduler by_seed(plan.seed, plan.settings);
+  SimScheduler& scheduler = controls.scheduler != nullptr ? *controls.scheduler : by_seed;
+  return History(plan, threads, scheduler, controls).run();
 }
 
 std::string to_text(const Report& report) {

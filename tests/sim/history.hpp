@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/faults.hpp"
 #include "sim/plan.hpp"
 #include "sim/violations.hpp"
 #include "support/sim_env.hpp"
@@ -31,10 +32,18 @@ struct Report {
 /// What is told of a history while it runs, a line each.
 using Onlooker = std::function<void(const std::string&)>;
 
+/// What else steers a history than its plan.
+struct Controls {
+  SimScheduler* scheduler = nullptr;  ///< null: one by the plan's seed
+  FaultOracle oracle = {};
+  Onlooker onlooker = {};
+};
+
 /// Runs a plan from its beginning to its end: safety under faults, then progress without them.
-Report run_history(const Plan&, SimThreads&, const Onlooker& = {});
-/// With a scheduler of the caller's.
-Report run_history(const Plan&, SimThreads&, SimScheduler&, const Onlooker& = {});
+Report run_history(const Plan&, SimThreads&, const Controls&);
+inline Report run_history(const Plan& plan, SimThreads& threads) {
+  return run_history(plan, threads, Controls());
+}
 
 std::string to_text(const Report&);
 

@@ -89,7 +89,7 @@ Ledger::Call::Call(Ledger& ledger, const RunId& run, const std::string& key,
       process_(ledger.env_.here()),
       freezes_(process_.freezes) {
   ++ledger_.calls_;
-  const bool is_zombie = process_.lost_presence;
+  const bool is_zombie = process_.lost_presence || !ledger_.renews_;
   if (ledger_.recorded_.contains(step_) && !is_zombie) {
     ledger_.violations_.add(kExecutedOnce, "run {}: step {} is recorded, and {} executes it again",
                             run, key, ledger_.env_.here().name);
@@ -142,7 +142,7 @@ void Ledger::given(const RunId& run, const std::string& key, const Json& result)
 
 void Ledger::model_call(const RunId& run, int turn, const std::string& request) {
   ++calls_;
-  if (env_.here().lost_presence) return;
+  if (env_.here().lost_presence || !renews_) return;
   if (turn < turns_[run]) {
     violations_.add(kExecutedOnce, "run {}: {} calls the model for turn {}, and {} are recorded",
                     run, env_.here().name, turn + 1, turns_[run]);

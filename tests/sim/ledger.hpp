@@ -19,8 +19,10 @@ namespace holdfast::sim {
 /// By whoever holds the baton.
 class Ledger {
  public:
-  Ledger(SimEnv& env, Store& rows, Violations& violations)
-      : env_(env), rows_(rows), violations_(violations) {}
+  /// `renews`: leases are kept alive while steps last; else a step may be repeated beside one that
+  /// outlasts its lease (spec, section 4 "Self-fencing").
+  Ledger(SimEnv& env, Store& rows, Violations& violations, bool renews)
+      : env_(env), rows_(rows), violations_(violations), renews_(renews) {}
 
   // What the engine was seen to write.
 
@@ -87,6 +89,7 @@ class Ledger {
   SimEnv& env_;
   Store& rows_;
   Violations& violations_;
+  const bool renews_;
   std::map<Step, Written> writes_;
   std::map<Step, Json> recorded_;
   std::map<RunId, int> turns_;

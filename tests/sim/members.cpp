@@ -45,6 +45,7 @@ void WorkerMember::work(Runtime& runtime) {
   settings.concurrency = shared_.settings.concurrency;
   settings.name = process().name;
   settings.grace = std::chrono::seconds(3);
+  settings.with_reaper = !shared_.settings.one_reaper || subject() != 0;
   if (shared_.settings.by_queue && subject() == 1) settings.queues = {"side"};
   const auto worker = runtime.start_worker(settings);
   while (!is_asked_ && !process().is_over) {

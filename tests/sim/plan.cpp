@@ -50,6 +50,7 @@ Json to_json(const Settings& s) {
           {"max_requeues", s.max_requeues},
           {"strict_expiry", s.strict_expiry},
           {"by_queue", s.by_queue},
+          {"one_reaper", s.one_reaper},
           {"skew", s.skew},
           {"latency", s.latency},
           {"tool_trouble", s.tool_trouble},
@@ -72,6 +73,7 @@ Settings parse_settings(const Json& json) {
   s.max_requeues = json.at("max_requeues");
   s.strict_expiry = json.at("strict_expiry");
   s.by_queue = json.at("by_queue");
+  s.one_reaper = json.at("one_reaper");
   s.skew = json.at("skew");
   s.latency = json.at("latency");
   s.tool_trouble = json.at("tool_trouble");

@@ -22,13 +22,14 @@ struct Settings {
   int presence = 500;  ///< its interval; 0: there is none
   int max_requeues = 3;
   bool strict_expiry = false;
-  bool by_queue = false;  ///< the second worker serves one queue only
-  int skew = 0;           ///< how far processes' clocks may be apart from the store's
-  int latency = 5;        ///< of a store call, at most
-  int tool_trouble = 0;   ///< of 100 calls
-  int model_trouble = 0;  ///< of 100 calls
-  int preempt = 30;       ///< of 100 points at which a task could go on, those where another does
-  int strategy = 0;       ///< 0: any task; 1: by priorities that change now and then
+  bool by_queue = false;    ///< the second worker serves one queue only
+  bool one_reaper = false;  ///< the first worker has none
+  int skew = 0;             ///< how far processes' clocks may be apart from the store's
+  int latency = 5;          ///< of a store call, at most
+  int tool_trouble = 0;     ///< of 100 calls
+  int model_trouble = 0;    ///< of 100 calls
+  int preempt = 30;         ///< of 100 points at which a task could go on, those where another does
+  int strategy = 0;         ///< 0: any task; 1: by priorities that change now and then
   int faults_until = 10000;
   bool ends_gracefully = false;
 };

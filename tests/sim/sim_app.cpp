@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/log.hpp"
+#include "sim/exhaustive.hpp"
 #include "sim/shrink.hpp"
 
 namespace {
@@ -18,11 +19,13 @@ namespace {
 using namespace holdfast::sim;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kUsage =
-    "usage: sim [--trace] [--no-shrink] --seed N | --seeds A..B | --plan FILE\n"
+    "usage: sim [--trace] [--no-shrink] --seed N | --seeds A..B | --plan FILE | --exhaustive P,F\n"
     "  --seed N      one history; twice the same N is twice the same history\n"
     "  --seeds A..B  all of these\n"
     "  --plan FILE   one plan a line, as a failing history prints it; lines that begin with # are "
     "not read\n"
+    "  --exhaustive P,F\n"
+    "                every history of a small world with at most P preemptions and F faults\n"
     "  --trace       tell every call of the store and every event\n"
     "  --no-shrink   print a failing history as it is\n"
     "It prints what is broken by its name, then the plan that breaks it, and exits with 1.\n";
@@ -58,6 +61,8 @@ class Program {
         seeds(value());
       } else if (word == "--plan") {
         plans(value());
+      } else if (word == "--exhaustive") {
+        exhaust(value());
       } else {
         throw std::invalid_argument(word == "--help" ? "" : "there is no " + word);
       }
@@ -85,9 +90,24 @@ class Program {
     }
   }
 
+  void exhaust(const std::string& text) {
+    const auto comma = text.find(',');
+    if (comma == std::string::npos) throw std::invalid_argument("bounds are given as P,F");
+    Bound bound;
+    bound.preemptions = static_cast<int>(number(text.substr(0, comma)));
+    bound.faults = static_cast<int>(number(text.substr(comma + 1)));
+    const Search found = search(small_world(), bound, threads_, onlooker_);
+    fmt::print("{} preemptions, {} faults: {} histories, {}\n", bound.preemptions, bound.faults,
+               found.histories, found.is_complete ? "all there are" : "not all");
+    histories_ += static_cast<int>(found.histories);
+    if (found.failed.is_good()) return;
+    ++bad_;
+    fmt::print("{}\n", to_text(found.failed));
+  }
+
   void take(const Plan& plan) {
     ++histories_;
-    const Report report = run_history(plan, threads_, onlooker_);
+    const Report report = run_history(plan, threads_, {nullptr, {}, onlooker_});
     if (report.is_good()) {
       if (is_single_) fmt::print("seed {}: {}\n", plan.seed, to_text(report));
       return;

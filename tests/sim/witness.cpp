@@ -188,7 +188,7 @@ void Witness::check_reaped(const Known& before, const Event& event) {
   }
   const SimProcess* holder = row.claimed_by ? env_.find_process(*row.claimed_by) : nullptr;
   if (holder == nullptr || holder->is_dead || holder->lost_presence || holder->has_ended) return;
-  if (env_.now() > holder->impaired_until) {
+  if (renews_ && env_.now() > holder->impaired_until) {
     violations_.add(kLivingKeep, "run {} is reaped ({}), and {} lives and is not hindered",
                     event.run, event.payload.value("cause", ""), *row.claimed_by);
   }

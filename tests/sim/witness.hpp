@@ -17,8 +17,9 @@ namespace holdfast::sim {
 /// By whoever holds the baton.
 class Witness {
  public:
-  Witness(SimEnv& env, Store& rows, Ledger& ledger, Violations& violations)
-      : env_(env), rows_(rows), ledger_(ledger), violations_(violations) {}
+  /// `renews`: leases are kept alive between step boundaries too.
+  Witness(SimEnv& env, Store& rows, Ledger& ledger, Violations& violations, bool renews)
+      : env_(env), rows_(rows), ledger_(ledger), violations_(violations), renews_(renews) {}
 
   /// Around each write, with nothing in between.
   void before(const StoreCall&);
@@ -57,6 +58,7 @@ class Witness {
   Store& rows_;
   Ledger& ledger_;
   Violations& violations_;
+  const bool renews_;
   std::map<RunId, Known> known_;
   std::map<RunId, Run> leased_;  ///< as they were before a sweep
   std::set<RunId> purged_;
