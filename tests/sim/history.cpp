@@ -47,6 +47,10 @@ class History {
   }
 
  private:
+  /// Whether those who are not hindered keep their leases: not where they are renewed at step
+  /// boundaries only, nor where a machine that slept finds its leases refused.
+  bool keeps_leases() const { return settings_.heartbeat > 0 && !settings_.strict_expiry; }
+
   void start_worker(int number) {
     members_.push_back(std::make_unique<WorkerMember>(shared_, number));
     workers_[number] = static_cast<WorkerMember*>(members_.back().get());
@@ -204,7 +208,7 @@ class History {
   Violations violations_{[this] { env_.halt(); }};
   Ledger ledger_{env_, *rows_, violations_, settings_.heartbeat > 0};
   Faults faults_{env_, settings_, chance_};
-  Witness witness_{env_, *rows_, ledger_, violations_, settings_.heartbeat > 0};
+  Witness witness_{env_, *rows_, ledger_, violations_, keeps_leases()};
   Outside outside_{env_, ledger_, faults_, chance_, settings_};
   Shared shared_{env_, *rows_, faults_, ledger_, witness_, outside_, settings_};
   std::vector<std::unique_ptr<Member>> members_;  ///< all that there ever were

@@ -19,7 +19,8 @@ namespace {
 using namespace holdfast::sim;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kUsage =
-    "usage: sim [--trace] [--no-shrink] --seed N | --seeds A..B | --plan FILE | --exhaustive P,F\n"
+    "usage: sim [--trace] [--first] [--no-shrink] --seed N | --seeds A..B | --plan FILE | "
+    "--exhaustive P,F\n"
     "  --seed N      one history; twice the same N is twice the same history\n"
     "  --seeds A..B  all of these\n"
     "  --plan FILE   one plan a line, as a failing history prints it; lines that begin with # are "
@@ -27,6 +28,7 @@ constexpr const char* kUsage =
     "  --exhaustive P,F\n"
     "                every history of a small world with at most P preemptions and F faults\n"
     "  --trace       tell every call of the store and every event\n"
+    "  --first       stop at the first that breaks something\n"
     "  --no-shrink   print a failing history as it is\n"
     "It prints what is broken by its name, then the plan that breaks it, and exits with 1.\n";
 
@@ -52,6 +54,8 @@ class Program {
       };
       if (word == "--trace") {
         onlooker_ = [](const std::string& line) { fmt::print("{}\n", line); };
+      } else if (word == "--first") {
+        stops_ = true;
       } else if (word == "--no-shrink") {
         shrinks_ = false;
       } else if (word == "--seed") {
@@ -106,6 +110,7 @@ class Program {
   }
 
   void take(const Plan& plan) {
+    if (stops_ && bad_ > 0) return;
     ++histories_;
     const Report report = run_history(plan, threads_, {nullptr, {}, onlooker_});
     if (report.is_good()) {
@@ -126,6 +131,7 @@ class Program {
   SimThreads threads_;
   Onlooker onlooker_;
   bool shrinks_ = true;
+  bool stops_ = false;
   bool is_single_ = false;
   int histories_ = 0;
   int bad_ = 0;

@@ -100,8 +100,10 @@ void Witness::check_writer(const Known& before, const Run& now, const StoreCall&
                            bool changed) {
   if (call.lease == nullptr) return;
   const bool fence_changed = before.row.pending != now.pending;
-  const bool renewed = before.row.lease_until != now.lease_until;
-  if (!changed && !fence_changed && !renewed) return;
+  // To repeat a settlement or an acknowledgement that is there already is no write.
+  const bool is_repeatable = call.verb == "settle" || call.verb == "acknowledge_cancel";
+  const bool is_answered = call.answer == Write::applied && !is_repeatable;
+  if (!changed && !fence_changed && !is_answered) return;
   const bool is_mine = before.row.claim == call.lease->claim &&
                        before.row.claimed_by == call.lease->holder &&
                        (before.row.status.is(Status::running) ||
