@@ -219,19 +219,18 @@ void Reaper::presence_loop() {
     bool progressed = false;
     try {
       const auto suspects = board.watch(presence_interval_, stop);
-      bool has_any = false;
       int expired = 0;
       for (const WorkerId& worker : suspects) {
         if (worker == own_ || stop.stop_requested()) continue;
-        has_any = true;
         expired += bury(board, worker);
       }
       if (expired > 0) asked_->notify_all();
-      progressed = !has_any || expired > 0;
+      progressed = suspects.empty() || expired > 0;
     } catch (const StoreError& error) {
       trouble_.report(error.what());
     }
-    // A suspect that cannot be told apart from a living worker must not keep this loop spinning.
+    // A suspect that cannot be told apart from a living worker, or is this one, must not keep this
+    // loop spinning.
     if (!progressed) env_.sleep_for(presence_interval_, stop);
   }
 }

@@ -20,13 +20,15 @@
 namespace holdfast {
 
 /// A runtime over a given environment and store, for the simulator and for tests that put something
-/// between. Checks the options as `Runtime::open` does.
-std::unique_ptr<Runtime> make_runtime(RuntimeOptions, Env&, std::unique_ptr<Store>);
+/// between. Checks the options as `Runtime::open` does. `chain` takes the place of the one over the
+/// options' providers.
+std::unique_ptr<Runtime> make_runtime(RuntimeOptions, Env&, std::unique_ptr<Store>,
+                                      std::unique_ptr<ModelChain> chain = nullptr);
 
 /// All methods may be called from any thread; `register_task` before anything is executed.
 class Front final : public Runtime {
  public:
-  Front(RuntimeOptions, Env&, std::unique_ptr<Store>);
+  Front(RuntimeOptions, Env&, std::unique_ptr<Store>, std::unique_ptr<ModelChain>);
 
   void register_task(const std::string& name, Handler handler, TaskOptions task) override;
 

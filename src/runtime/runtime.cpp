@@ -27,9 +27,11 @@ std::unique_ptr<Runtime> Runtime::open(RuntimeOptions options) {
 }
 
 std::unique_ptr<Runtime> make_runtime(RuntimeOptions options, Env& env,
-                                      std::unique_ptr<Store> store) {
+                                      std::unique_ptr<Store> store,
+                                      std::unique_ptr<ModelChain> chain) {
   check_options(options);
-  return std::make_unique<Front>(std::move(options), env, std::move(store));
+  if (chain == nullptr) chain = make_chain(options.providers, env, options.limits);
+  return std::make_unique<Front>(std::move(options), env, std::move(store), std::move(chain));
 }
 
 MigrationReport migrate(const std::string& store_url) {
@@ -38,11 +40,12 @@ MigrationReport migrate(const std::string& store_url) {
 
 const char* version() { return HOLDFAST_VERSION; }
 
-Front::Front(RuntimeOptions options, Env& env, std::unique_ptr<Store> store)
+Front::Front(RuntimeOptions options, Env& env, std::unique_ptr<Store> store,
+             std::unique_ptr<ModelChain> chain)
     : env_(env),
       options_(std::move(options)),
       store_(std::move(store)),
-      chain_(make_chain(options_.providers, env_, options_.limits)),
+      chain_(std::move(chain)),
       toolbox_(make_toolbox(options_.tools, env_, options_.limits)) {
   for (const auto& agent : options_.agents) {
     handlers_.add({offer_of(agent, options_.policy, *toolbox_),

@@ -17,13 +17,37 @@ namespace {
 Json as_stored(const Json& value) { return Json::parse(dump_json(value)); }
 
 void normalise(Run& run) {
-  run.input = as_stored(run.input);
-  if (run.answer) run.answer = as_stored(*run.answer);
-  run.definition = as_stored(run.definition);
   if (run.error) run.error = decode_failure(as_stored(encode(*run.error)));
   if (run.pending) run.pending = decode_fence(as_stored(encode(*run.pending)));
   if (run.waiting_for) run.waiting_for = decode_wait(as_stored(encode(*run.waiting_for)));
 }
+
+/// What most verbs have no use for, and is large: set aside while the rest of a row is copied.
+class ColdParts {
+ public:
+  explicit ColdParts(Run& run)
+      : run_(run),
+        input_(std::move(run.input)),
+        answer_(std::move(run.answer)),
+        definition_(std::move(run.definition)) {}
+  ColdParts(const ColdParts&) = delete;
+  ~ColdParts() {
+    run_.input = std::move(input_);
+    run_.answer = std::move(answer_);
+    run_.definition = std::move(definition_);
+  }
+  void set_answer(const std::optional<Json>& answer) {
+    answer_.reset();
+    if (answer) answer_ = as_stored(*answer);
+  }
+  void set_definition(const Json& definition) { definition_ = as_stored(definition); }
+
+ private:
+  Run& run_;
+  Json input_;
+  std::optional<Json> answer_;
+  Json definition_;
+};
 
 bool has_queue(std::span<const std::string> queues, const std::string& queue) {
   return queues.empty() || std::ranges::find(queues, queue) != queues.end();
@@ -61,12 +85,13 @@ void MemoryRows::begin(const Now& now, bool is_dry) {
   has_queued_ = false;
 }
 
-std::optional<StoredRun> MemoryRows::load(const RunId& id, Parts) {
+std::optional<StoredRun> MemoryRows::load(const RunId& id, Parts parts) {
   const auto it = runs_.find(id);
   if (it == runs_.end()) return std::nullopt;
-  StoredRun stored = it->second.stored;
-  stored.run = shown(stored.run);
-  return stored;
+  StoredRun& kept = it->second.stored;
+  std::optional<ColdParts> aside;
+  if (parts == Parts::hot) aside.emplace(kept.run);
+  return StoredRun{shown(kept.run), kept.row, kept.last_position, kept.lease_key};
 }
 
 std::optional<KeyOwner> MemoryRows::find_key(const std::string& idempotency_key) {
@@ -88,22 +113,36 @@ StoredRun MemoryRows::insert(const NewRun& run, Change& change) {
   Row& kept = runs_.emplace(change.row.id, std::move(row)).first->second;
   if (run.row.idempotency_key) keys_[*run.row.idempotency_key] = run.row.id;
   append(kept, change);
-  normalise(kept.stored.run);
+  Run& stored = kept.stored.run;
+  normalise(stored);
+  stored.input = as_stored(stored.input);
+  if (stored.answer) stored.answer = as_stored(*stored.answer);
+  stored.definition = as_stored(stored.definition);
   return *load(change.row.id, Parts::all);
 }
 
 void MemoryRows::save(StoredRun& stored, Change& change) {
   Row& row = row_of(stored);
-  const Run before = row.stored.run;
   Row dry = is_dry_ ? row : Row{};
   Row& target = is_dry_ ? dry : row;
-  target.stored.run = change.row;
-  target.stored.run.last_sequence = before.last_sequence;
-  if (!change.answer_changed) target.stored.run.answer = before.answer;
-  if (!change.definition_changed) target.stored.run.definition = before.definition;
-  if (!is_dry_) append(target, change);
-  normalise(target.stored.run);
-  stored.run = shown(target.stored.run);
+  Run& run = target.stored.run;
+  {
+    ColdParts cold(run);
+    const std::int64_t last_sequence = run.last_sequence;
+    {
+      const ColdParts aside(change.row);
+      run = change.row;
+    }
+    run.last_sequence = last_sequence;
+    if (change.answer_changed) cold.set_answer(change.row.answer);
+    if (change.definition_changed) cold.set_definition(change.row.definition);
+    if (!is_dry_) append(target, change);
+    normalise(run);
+    ColdParts own(stored.run);
+    stored.run = shown(run);
+    if (change.answer_changed) own.set_answer(change.row.answer);
+    if (change.definition_changed) own.set_definition(change.row.definition);
+  }
 }
 
 void MemoryRows::append(Row& row, Change& change) {
