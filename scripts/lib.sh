@@ -1,5 +1,6 @@
 # Shared by build, test, demo and bench/run; sourced with the repository as the working folder.
-# Everything that is built lies below out/: out/release, out/test, out/tsan, and out/holdfast.
+# Everything that is built lies below out/: out/release, out/test, out/tsan, out/fuzz, and
+# out/holdfast.
 
 jobs_here=$(nproc)
 
@@ -39,4 +40,12 @@ build_release() {
   configure out/release -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O2 -DHOLDFAST_EXAMPLES=OFF &&
     compile out/release holdfast &&
     ln -sfn release/holdfast out/holdfast
+}
+
+# The fuzz targets (tests/fuzz), by clang.
+build_fuzz() {
+  configure out/fuzz -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" \
+    -DHOLDFAST_WERROR=OFF -DHOLDFAST_FUZZ=ON -DHOLDFAST_EXAMPLES=OFF -DHOLDFAST_TESTING=ON \
+    -DHOLDFAST_SANITIZE=fuzzer-no-link,address,undefined &&
+    compile out/fuzz fuzz
 }

@@ -212,4 +212,74 @@ TEST(Layout, LocalLinksOfTheDocumentsLeadSomewhere) {
   }
 }
 
+/// Everything below these folders, as one text.
+std::string text_of(const std::vector<std::string>& folders) {
+  std::string text;
+  for (const fs::path& file : files_below(folders, {".hpp", ".cpp"})) {
+    std::ifstream in(file);
+    text.append(std::istreambuf_iterator<char>(in), {});
+  }
+  return text;
+}
+
+/// `Suite.Name` of every test that is defined in a text.
+std::set<std::string> tests_in(const std::string& text) {
+  std::set<std::string> found;
+  for (std::size_t at = text.find("TEST"); at != text.npos; at = text.find("TEST", at + 1)) {
+    const std::size_t open = text.find('(', at);
+    const std::size_t close = text.find(')', at);
+    const std::size_t comma = text.find(',', at);
+    if (open == text.npos || close == text.npos || open > at + 6 || comma > close) continue;
+    const std::size_t name = text.find_first_not_of(" \n", comma + 1);
+    found.insert(text.substr(open + 1, comma - open - 1) + "." + text.substr(name, close - name));
+  }
+  return found;
+}
+
+TEST(Layout, WhatReliabilityNamesExists) {
+  const std::string tests = text_of({"src", "tests"});
+  const std::set<std::string> defined = tests_in(tests);
+  const bool has_simulator = fs::exists(kRoot / "tests/sim");
+  static const std::regex kTest("`(\\w+)\\.(\\w+)`");
+  static const std::regex kGuard("`([a-z_]+)`");
+  int promises = 0;
+  bool inside = false;
+  for (const std::string& line : lines_of(kRoot / "docs/reliability.md")) {
+    if (line.rfind("| promise |", 0) == 0) inside = true;
+    if (line.empty()) inside = false;
+    if (!inside || line.rfind("| promise |", 0) == 0 || line.rfind("| ---", 0) == 0) continue;
+    ++promises;
+    std::istringstream cells(line.substr(1));
+    std::vector<std::string> row;
+    for (std::string cell; std::getline(cells, cell, '|');) row.push_back(cell);
+    ASSERT_GE(row.size(), 5u) << line;
+    EXPECT_TRUE(std::regex_search(row[2], kTest)) << "a promise without a test: " << line;
+    for (std::sregex_iterator it(row[2].begin(), row[2].end(), kTest), end; it != end; ++it) {
+      EXPECT_TRUE(defined.count((*it)[1].str() + "." + (*it)[2].str()) != 0)
+          << "no test " << it->str();
+    }
+    for (std::sregex_iterator it(row[4].begin(), row[4].end(), kGuard), end; it != end; ++it) {
+      EXPECT_NE(tests.find("HOLDFAST_GUARD(\"" + (*it)[1].str() + "\""), std::string::npos)
+          << "no guard " << it->str();
+    }
+    const std::string check = trimmed(row[3]);
+    if (has_simulator && !check.empty()) {
+      EXPECT_NE(tests.find('"' + check + '"'), std::string::npos) << "no check \"" << check << '"';
+    }
+  }
+  EXPECT_GE(promises, 15);
+}
+
+TEST(Layout, NoPromiseOfOnceAndOnlyOnce) {
+  const std::regex forbidden(std::string("exactly") + "[- ]once", std::regex::icase);
+  std::vector<fs::path> pages = files_below({"docs"}, {".md"});
+  pages.push_back(kRoot / "README.md");
+  pages.push_back(kRoot / "CHANGELOG.md");
+  for (const fs::path& page : pages) {
+    for (const std::string& line : lines_of(page)) {
+      EXPECT_FALSE(std::regex_search(line, forbidden)) << shown(page) << ": " << line;
+    }
+  }
+}
+
 }  // namespace
