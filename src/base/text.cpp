@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <vector>
 
@@ -46,6 +48,17 @@ std::size_t character_length(std::string_view text, std::size_t at, std::size_t*
     high = 0xBF;
   }
   return length;
+}
+
+/// How many bytes from `at` on are ASCII; by words: up to seven more may be.
+std::size_t ascii_length(std::string_view text, std::size_t at) {
+  constexpr std::uint64_t kAnyOther = 0x8080808080808080;
+  std::size_t end = at;
+  for (std::uint64_t word = 0; text.size() - end >= sizeof word; end += sizeof word) {
+    std::memcpy(&word, text.data() + end, sizeof word);
+    if ((word & kAnyOther) != 0) break;
+  }
+  return end - at;
 }
 
 /// Optimal string alignment: insertions, deletions, substitutions, swaps of neighbours.
@@ -107,18 +120,21 @@ std::string lower(std::string_view text) {
 std::string clean_utf8(std::string_view text) {
   std::string result;
   result.reserve(text.size());
+  std::size_t copied = 0;  // before this all is in the result
   std::size_t at = 0;
   while (at < text.size()) {
+    at += ascii_length(text, at);
+    if (at == text.size()) break;
     std::size_t bad = 0;
     const std::size_t length = character_length(text, at, &bad);
-    if (length > 0) {
-      result.append(text.substr(at, length));
-      at += length;
-    } else {
+    if (length == 0) {
+      result.append(text, copied, at - copied);
       result.append(kReplacement);
-      at += bad;
+      copied = at + bad;
     }
+    at += length > 0 ? length : bad;
   }
+  result.append(text, copied);
   return result;
 }
 

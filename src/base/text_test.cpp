@@ -18,6 +18,19 @@ TEST(CleanUtf8, KeepsTheNullCharacter) {
   EXPECT_EQ(clean_utf8(text), text);
 }
 
+TEST(CleanUtf8, FindsOddOnesWhereverTheyStand) {
+  for (std::size_t before = 0; before < 20; ++before) {
+    for (std::size_t after = 0; after < 20; ++after) {
+      const std::string some(before, 'a');
+      const std::string more(after, 'z');
+      for (const char* good : {"\u00e4", "\u20ac", "\U0001F600"}) {
+        EXPECT_EQ(clean_utf8(some + good + more), some + good + more);
+      }
+      EXPECT_EQ(clean_utf8(some + "\xFF\xE2\x82" + more), some + "\uFFFD\uFFFD" + more);
+    }
+  }
+}
+
 TEST(CleanUtf8, ReplacesWhatIsNoCharacter) {
   EXPECT_EQ(clean_utf8("a\xFFz"), "a\uFFFDz");
   EXPECT_EQ(clean_utf8("\xC0\xAF"), "\uFFFD\uFFFD");                 // overlong
