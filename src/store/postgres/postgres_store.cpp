@@ -47,7 +47,7 @@ void tidy(Connection& db) {
     db.ask(kTidyPresences);
   } catch (const PgError& error) {
     if (error.is_read_only()) return;
-    if (!HOLDFAST_GUARD("reader_opens", error.is_refusal())) throw;
+    if (!error.is_refusal()) throw;
     db.roll_back();
     // A role that cannot even read is told what it lacks.
     db.ask(kCanRead);
