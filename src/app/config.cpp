@@ -11,6 +11,7 @@
 
 #include "app/config_sections.hpp"
 #include "base/text.hpp"
+#include "store/store.hpp"
 
 namespace holdfast {
 namespace {
@@ -49,13 +50,15 @@ void read_store(TableReader& file, const std::string& folder, RuntimeOptions& op
   auto table = file.find_table("store");
   if (!table) return;
   table->read("url", options.store_url);
-  const std::string prefix = "sqlite:";
   if (table->has("url")) {
-    if (!options.store_url.starts_with(prefix) && !is_in_postgres(options.store_url) &&
-        options.store_url != "memory:") {
-      table->refuse("url", "expected \"sqlite:PATH\" or \"memory:\"");
-    } else if (options.store_url.starts_with(prefix)) {
+    const std::string prefix = "sqlite:";
+    if (options.store_url.starts_with(prefix)) {
       options.store_url = prefix + resolve_path(folder, options.store_url.substr(prefix.size()));
+    }
+    try {
+      check_store_url(options.store_url);
+    } catch (const RefusedError& error) {
+      table->refuse("url", error.what());
     }
   }
   table->finish();

@@ -174,7 +174,11 @@ void Worker::claim_until_stopped() {
       retry = kFirstPause;
       const Duration wait = std::min(next_due_.value_or(kPoll), pause(kPoll));
       if (settings_.drain) {
-        if (was_idle && !has_reaped()) return;
+        if (was_idle && !has_reaped()) {
+          // Another reaper may have put a run back between that look and this one.
+          if (claim_some(free)) continue;
+          return;
+        }
         slots_.changed().wait_past(seen, wait, stop);
       } else {
         store_.wait_for_work(wait, stop);

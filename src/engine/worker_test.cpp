@@ -52,6 +52,17 @@ TEST_F(WorkerTest, DrainingTakesUpWhatADeadWorkerLeft) {
   EXPECT_EQ(get(id).reclaim_count, 1);
 }
 
+TEST_F(WorkerTest, DrainingTakesUpWhatAnotherReaperPutBackMeanwhile) {
+  options_.reaper_interval = hours(1);
+  handle("task", [](RunContext&) { return Json("done"); });
+  const RunId id = enqueue("task", hasty_policy(milliseconds(20)));
+  claim_as("dead", id);
+  ASSERT_TRUE(eventually([&] { return get(id).lease_until <= memory_->now(); }));
+  store_.before("reap", [&] { reap_once(env_, *memory_, 10, false); });
+  work_off();
+  EXPECT_TRUE(is(id, Status::completed));
+}
+
 /// What can be read is no sign that the trouble is over.
 TEST_F(WorkerTest, AStoreThatCannotBeWrittenIsNotSaidToBeUsableAgain) {
   handle("task", [](RunContext&) { return Json(); });

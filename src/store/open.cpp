@@ -28,6 +28,15 @@ std::string get_path(const std::string& url) {
 
 }  // namespace
 
+void check_store_url(const std::string& url) {
+  if (is_memory(url)) return;
+  if (postgres::is_postgres_url(url)) {
+    postgres::parse_target(url);
+  } else {
+    get_path(url);
+  }
+}
+
 std::unique_ptr<Store> open_store(const std::string& url, Env& env) {
   if (is_memory(url)) return open_memory_store(env);
   if (postgres::is_postgres_url(url)) return open_postgres_store(url, env);

@@ -178,6 +178,10 @@ class Store {
   virtual std::vector<Finding> audit() = 0;
 };
 
+/// Throws RefusedError (usage), in words that repeat no secret, where `open_store` would for the
+/// form of the URL. Opens nothing.
+void check_store_url(const std::string& url);
+
 /// `memory:`, `sqlite:PATH` or `postgresql://…`. Throws RefusedError (usage) for other forms,
 /// StoreError when it cannot be used.
 std::unique_ptr<Store> open_store(const std::string& url, Env&);
