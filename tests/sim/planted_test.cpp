@@ -1,6 +1,8 @@
 // Bugs that are planted on purpose, by a guard that is off (base/guard.hpp): the simulator finds
 // each, under the name of the promise that it breaks, and makes its history small.
 
+#ifdef HOLDFAST_TESTING
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -83,3 +85,5 @@ TEST(SimShrunkDeathTest, WhatIsFoundIsMadeSmall) {
 
 }  // namespace
 }  // namespace holdfast::sim
+
+#endif
