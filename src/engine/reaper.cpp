@@ -167,6 +167,22 @@ void Reaper::sweep() {
   }
 }
 
+bool Reaper::rest(Duration wait, const std::stop_token& stop) {
+  const StoreTime end = env_.store_now() + wait;
+  const auto seen = asked_->current();
+  stood_still_ = false;
+  bool has_slept = false;
+  bool is_asked = false;
+  do {
+    const StoreTime now = env_.store_now();
+    const Duration look = std::clamp<Duration>(end - now, Duration::zero(), kStoodStill / 2);
+    awake_ = now + look;
+    is_asked = asked_->wait_past(seen, look, stop);
+    has_slept = stood_still();
+  } while (!is_asked && !stop.stop_requested() && env_.store_now() < end);
+  return has_slept;
+}
+
 void Reaper::sweep_loop() {
   const std::stop_token stop = stopping_.get_token();
   // At random, so that workers that began together do not sweep together.
@@ -174,13 +190,8 @@ void Reaper::sweep_loop() {
       static_cast<double>(std::min<Duration>(interval_, kStoodStill).count()) * 0.1 *
       env_.unit_random()));
   while (!stop.stop_requested()) {
-    const StoreTime planned = env_.store_now() + wait;
-    const auto seen = asked_->current();
-    asked_->wait_past(seen, wait, stop);
+    if (rest(wait, stop)) doubt_itself();
     if (stop.stop_requested()) return;
-    stood_still_ = false;
-    awake_ = planned;
-    if (stood_still()) doubt_itself();
     wait = interval_ - Duration(static_cast<std::int64_t>(static_cast<double>(interval_.count()) *
                                                           0.1 * env_.unit_random()));
     if (!keep_alive_.all_trusted()) {

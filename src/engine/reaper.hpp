@@ -20,6 +20,8 @@ class Reaper {
 
  private:
   void sweep_loop();
+  /// Waits, in so short pieces that none hides that the machine slept. Whether it did.
+  bool rest(Duration wait, const std::stop_token& stop);
   void presence_loop();
   void sweep();
   /// Did time pass since its last look at the clock in which others could not renew either? Once

@@ -87,8 +87,16 @@ bool Faults::comes_by(Armed& armed, const std::string& place, bool after,
                       const Hindrance& hindrance) {
   const Element& fault = armed.fault;
   const Duration since = env_.elapsed();
-  return fault.subject == hindrance.subject && fault.place == place && fault.after == after &&
-         since >= Duration(fault.at) && ++armed.passed == fault.nth;
+  const bool is_victim =
+      fault.subject == hindrance.subject ||
+      (fault.subject == kAnyWorker && hindrance.subject >= 0 && hindrance.subject < kAnyWorker);
+  return is_victim && fault.place == place && fault.after == after && since >= Duration(fault.at) &&
+         ++armed.passed == fault.nth;
+}
+
+std::optional<WorkerId> Faults::suspect() {
+  if (are_over_ || present_.empty() || !chance_.percent(settings_.suspicion)) return std::nullopt;
+  return chance_.of(present_);
 }
 
 void Faults::wait(Duration time) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/plan.hpp"
 #include "support/sim_env.hpp"
@@ -47,6 +48,11 @@ class Faults {
   /// to the store is cut; never returns in a process that was killed there.
   void pass(const std::string& place, bool after, Hindrance&, bool is_store);
 
+  /// It holds its presence.
+  void present(const WorkerId& worker) { present_.push_back(worker); }
+  /// A worker that somebody takes for gone, and who may well be there.
+  std::optional<WorkerId> suspect();
+
   int struck() const { return struck_; }
 
  private:
@@ -65,6 +71,7 @@ class Faults {
   FaultOracle oracle_;
   Duration jumped_{};
   Duration furthest_{};
+  std::vector<WorkerId> present_;
   bool are_over_ = false;
   int struck_ = 0;
 };

@@ -59,13 +59,15 @@ class Maker {
     s.latency = chance_.of<int>({0, 5, 20});
     s.tool_trouble = chance_.percent(40) ? 0 : chance_.between(1, 30);
     s.model_trouble = chance_.percent(40) ? 0 : chance_.between(1, 30);
+    s.suspicion = chance_.percent(60) ? 0 : chance_.between(1, 50);
     s.preempt = chance_.of<int>({0, 5, 30, 80});
     s.strategy = chance_.below(2);
     s.faults_until = chance_.between(3000, 10000);
     s.ends_gracefully = chance_.percent(40);
   }
 
-  int at() { return chance_.below(plan_.settings.faults_until); }
+  /// Mostly early, while there is most to do.
+  int at() { return chance_.below(chance_.percent(60) ? 2000 : plan_.settings.faults_until); }
 
   Json tool_call() {
     const std::vector<std::string> tools = {"look", "look", "note", "pay",  "pay",
@@ -141,8 +143,9 @@ class Maker {
     plan_.elements.push_back(std::move(e));
   }
 
-  int victim() {
+  int victim(bool has_place) {
     const Settings& s = plan_.settings;
+    if (has_place && chance_.percent(50)) return kAnyWorker;
     return chance_.percent(12) ? 100 + chance_.below(s.clients) : chance_.below(s.workers);
   }
 
@@ -154,12 +157,13 @@ class Maker {
     Element e;
     e.what = chance_.of(all);
     e.at = at();
-    e.subject = victim();
-    const bool has_place = e.what == Do::kill || e.what == Do::freeze ||
-                           e.what == Do::store_error || e.what == Do::drop_presence;
-    if (has_place && chance_.percent(75)) {
+    const bool may_have_place = e.what == Do::kill || e.what == Do::freeze ||
+                                e.what == Do::store_error || e.what == Do::drop_presence;
+    const bool has_place = may_have_place && chance_.percent(75);
+    e.subject = victim(has_place);
+    if (has_place) {
       e.place = chance_.of(kPlaces);
-      e.nth = chance_.between(1, 3);
+      e.nth = chance_.of<int>({1, 1, 1, 2, 2, 3, 5});
       e.after = chance_.percent(50);
       e.at = chance_.percent(50) ? 0 : e.at;
     }
@@ -175,7 +179,7 @@ class Maker {
       if (e.subject < 100 && chance_.percent(70)) {
         Element again;
         again.what = Do::start;
-        again.subject = e.subject;
+        again.subject = e.subject == kAnyWorker ? chance_.below(plan_.settings.workers) : e.subject;
         again.at = e.at + chance_.between(0, 2000);
         plan_.elements.push_back(std::move(again));
       }

@@ -63,9 +63,11 @@ Json perform(Outside& outside, Hindrance& hindrance, const ToolCallOf& what, con
     call.never_began();
     fail_unstarted(what.name);
   }
-  outside.env.sleep_for(some_time(outside), step.stop);
+  // A read may be deaf, and end long after its segment has lost the run.
+  const bool is_deaf = what.effect == Effect::read && outside.is_in_trouble(trouble);
+  outside.env.sleep_for(some_time(outside), is_deaf ? std::stop_token() : step.stop);
   need_life(outside.env);
-  if (step.stop.stop_requested()) fail_unknown(what.name, FailureClass::timeout);
+  if (!is_deaf && step.stop.stop_requested()) fail_unknown(what.name, FailureClass::timeout);
   if (outside.is_in_trouble(trouble / 3)) fail_unknown(what.name, some_class(outside.chance));
   Json receipt = call.land();
   outside.faults.pass("tool", true, hindrance, false);

@@ -55,6 +55,7 @@ Json to_json(const Settings& s) {
           {"latency", s.latency},
           {"tool_trouble", s.tool_trouble},
           {"model_trouble", s.model_trouble},
+          {"suspicion", s.suspicion},
           {"preempt", s.preempt},
           {"strategy", s.strategy},
           {"faults_until", s.faults_until},
@@ -78,6 +79,7 @@ Settings parse_settings(const Json& json) {
   s.latency = json.at("latency");
   s.tool_trouble = json.at("tool_trouble");
   s.model_trouble = json.at("model_trouble");
+  s.suspicion = json.at("suspicion");
   s.preempt = json.at("preempt");
   s.strategy = json.at("strategy");
   s.faults_until = json.at("faults_until");

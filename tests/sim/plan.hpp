@@ -28,6 +28,7 @@ struct Settings {
   int latency = 5;          ///< of a store call, at most
   int tool_trouble = 0;     ///< of 100 calls
   int model_trouble = 0;    ///< of 100 calls
+  int suspicion = 0;        ///< of 100 looks for lost presence, those that suspect a living worker
   int preempt = 30;         ///< of 100 points at which a task could go on, those where another does
   int strategy = 0;         ///< 0: any task; 1: by priorities that change now and then
   int faults_until = 10000;
@@ -49,7 +50,8 @@ enum class Do {
   hand_over,
   purge,
   reap,
-  // What goes wrong; `subject` is the number of a worker, or 100 and more: of a client.
+  // What goes wrong; `subject` is the number of a worker, or 100 and more: of a client; of a fault
+  // with a place also kAnyWorker: whoever comes there first.
   kill,
   freeze,
   stop,
@@ -60,6 +62,8 @@ enum class Do {
   jump_wall,
   suspend
 };
+
+inline constexpr int kAnyWorker = 99;
 
 struct Element {
   Do what = Do::enqueue;

@@ -67,6 +67,7 @@ class Shrinker {
     with([](Settings& s) { s.concurrency = 1; });
     with([](Settings& s) { s.tool_trouble = 0; });
     with([](Settings& s) { s.model_trouble = 0; });
+    with([](Settings& s) { s.suspicion = 0; });
     with([](Settings& s) { s.skew = 0; });
     with([](Settings& s) { s.latency = 0; });
     with([](Settings& s) { s.by_queue = false; });

@@ -88,9 +88,10 @@ TEST_F(SimWorld, AFrozenProcessGoesOnWhenItIsOver) {
     env_.sleep_for(seconds(1), {});
     woke = env_.elapsed();
   });
+  env_.sleep_for(milliseconds(500), {});
   env_.freeze(victim, seconds(10));
   task->join();
-  EXPECT_EQ(woke, seconds(10));
+  EXPECT_EQ(woke, milliseconds(10'500));
 }
 
 TEST_F(SimWorld, ClocksOfMachinesDifferAndTheStoresIsOne) {

@@ -29,18 +29,22 @@ class SimStore::Hold final : public PresenceHold {
 
 class SimStore::Board final : public PresenceBoard {
  public:
-  Board(SimEnv& env, PresenceBoard& inner) : env_(env), inner_(inner) {}
+  Board(SimEnv& env, Faults& faults, PresenceBoard& inner)
+      : env_(env), faults_(faults), inner_(inner) {}
 
   std::unique_ptr<PresenceHold> hold(const Identity& identity) override {
     env_.point();
     need_life(env_);
-    return std::make_unique<Hold>(*this, inner_.hold(identity));
+    auto hold = inner_.hold(identity);
+    faults_.present(identity.id);
+    return std::make_unique<Hold>(*this, std::move(hold));
   }
   std::vector<WorkerId> watch(Duration timeout, const std::stop_token& stop) override {
     env_.point();
     need_life(env_);
     auto suspects = inner_.watch(timeout, stop);
     need_life(env_);
+    if (const auto wrongly = faults_.suspect()) suspects.push_back(*wrongly);
     return suspects;
   }
   std::unique_ptr<PresenceProof> prove_gone(const WorkerId& worker) override {
@@ -55,6 +59,7 @@ class SimStore::Board final : public PresenceBoard {
 
  private:
   SimEnv& env_;
+  Faults& faults_;
   PresenceBoard& inner_;
   std::set<Hold*> holds_;
 };
@@ -73,7 +78,7 @@ SimStore::SimStore(Store& rows, SimEnv& env, Faults& faults, Hindrance& hindranc
       faults_(faults),
       hindrance_(hindrance),
       witness_(witness),
-      board_(has_presence ? std::make_unique<Board>(env, *rows.presence()) : nullptr) {
+      board_(has_presence ? std::make_unique<Board>(env, faults, *rows.presence()) : nullptr) {
   if (board_) hindrance_.drop_presence = [this] { board_->drop(); };
 }
 
