@@ -65,8 +65,9 @@ std::vector<CommandText> operate_commands() {
        "decide on runs whose worker is gone",
        {},
        "Handles runs whose lease is over, longest expired first, prints how many were requeued, "
-       "dead-lettered and skipped, and exits. Workers do this by themselves; a timer may do it "
-       "too.",
+       "dead-lettered and skipped, and exits. Where one of them may be held by a worker that "
+       "lives, that worker is first given one heartbeat and a margin to renew. Workers do this by "
+       "themselves; a timer may do it too.",
        {{"--limit", "N", "at most so many in one sweep (default: reaper.limit, 50)"},
         {"--all", "", "sweep until nothing is left"},
         kDryRun},

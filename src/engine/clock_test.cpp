@@ -181,6 +181,92 @@ TEST_F(ClockTest, AJudgeThatStoodStillJudgesAgainAfterAHeartbeatAndAMargin) {
   EXPECT_GE(env_.store_now() - stalled, milliseconds(600));
 }
 
+TEST_F(ClockTest, AJudgeThatWasCutOffJudgesNobodyBeforeTheLivingCouldRenew) {
+  judge_slowly();
+  Gate gate;
+  handle_payment(gate);
+  const RunId id = enqueue("pay", hasty_policy(seconds(60)));
+  FaultyStore own(*memory_);
+  const auto holder = hold_on(own);
+  const OpenedAtEnd opened(gate);
+  ASSERT_TRUE(eventually([&] { return gate.is_reached(); }));
+  const auto judge = work();
+  ASSERT_TRUE(eventually([&] { return store_.calls("look") >= 2; }));
+  own.set_down(true);
+  store_.set_down(true);
+  // In steps that are no standstill: it tries again and again.
+  while (*get(id).lease_until > env_.store_now()) {
+    const int faults = store_.faults();
+    clocks().suspend(milliseconds(600));
+    ASSERT_TRUE(eventually([&] { return store_.faults() > faults + 2; }));
+  }
+  store_.set_down(false);
+  env_.sleep_for(milliseconds(400), {});
+  EXPECT_EQ(count(id, EventKind::reaped), 0);
+  own.set_down(false);
+  gate.open();
+  expect_paid_once(id);
+}
+
+TEST_F(ClockTest, ANewJudgeLetsTheLivingRenewFirst) {
+  judge_slowly();
+  Gate gate;
+  handle_payment(gate);
+  const RunId id = enqueue("pay", hasty_policy(seconds(60)));
+  FaultyStore own(*memory_);
+  const auto holder = hold_on(own);
+  const OpenedAtEnd opened(gate);
+  ASSERT_TRUE(eventually([&] { return gate.is_reached() && !memory_->workers().empty(); }));
+  own.set_down(true);
+  clocks().suspend(minutes(10));
+  ASSERT_LE(*get(id).lease_until, env_.store_now());
+  const auto judge = work();
+  ASSERT_TRUE(eventually([&] { return store_.calls("workers") >= 1; }));
+  env_.sleep_for(milliseconds(400), {});
+  EXPECT_EQ(count(id, EventKind::reaped), 0);
+  own.set_down(false);
+  gate.open();
+  expect_paid_once(id);
+}
+
+TEST_F(ClockTest, ASweepByHandWaitsForTheLivingAndNoLonger) {
+  Gate gate;
+  handle_payment(gate);
+  const RunId id = enqueue("pay", hasty_policy(seconds(60)));
+  FaultyStore own(*memory_);
+  options_.heartbeat = seconds(20);
+  const auto holder = hold_on(own);
+  const OpenedAtEnd opened(gate);
+  ASSERT_TRUE(eventually([&] { return gate.is_reached() && !memory_->workers().empty(); }));
+  own.set_down(true);
+  clocks().suspend(minutes(10));
+  // It comes back while it is waited for.
+  store_.before("workers", [&] {
+    own.set_down(false);
+    gate.open();
+  });
+  Vigil vigil(env_, options_.heartbeat, options_.heartbeat);
+  const ReapReport report = reap_once(env_, store_, 50, false, &vigil);
+  EXPECT_EQ(report.requeued + report.dead_lettered, 0);
+  expect_paid_once(id);
+}
+
+TEST_F(ClockTest, ASweepByHandJudgesWhoeverDoesNotRenewInTime) {
+  handle("task", [](RunContext&) { return Json(); });
+  WorkerRow row;
+  row.id = "frozen";
+  const RunId id = enqueue("task", hasty_policy(milliseconds(1)));
+  claim_as(row.id, id);
+  const Identity identity{row.id, "host", 1, 1};
+  const auto held = memory_->presence()->hold(identity);
+  memory_->report_worker(row);
+  ASSERT_TRUE(eventually([&] { return *get(id).lease_until <= env_.store_now(); }));
+  Vigil vigil(env_, milliseconds(100), milliseconds(100));
+  const StoreTime begun = env_.store_now();
+  EXPECT_EQ(reap_once(env_, store_, 50, false, &vigil).requeued, 1);
+  EXPECT_GE(env_.store_now() - begun, vigil.doubt());
+}
+
 TEST_F(ClockTest, ALongSweepTellsHowFarItIs) {
   handle("task", [](RunContext&) { return Json(); });
   constexpr int kRuns = 200;

@@ -12,8 +12,8 @@ namespace holdfast {
 namespace {
 
 constexpr std::size_t kReaperStackBytes = 256u << 10;
-constexpr Duration kStoodStill = std::chrono::seconds(1);
-constexpr Duration kShortestMargin = std::chrono::milliseconds(500);
+constexpr Duration kFirstSweepWithin = std::chrono::seconds(1);
+constexpr Duration kAskAgainAfter = std::chrono::milliseconds(50);
 constexpr Duration kTellEvery = std::chrono::seconds(10);
 constexpr Duration kOwnRenewal = std::chrono::milliseconds(50);
 
@@ -46,6 +46,36 @@ std::optional<int> expire_gone(Store& store, PresenceBoard& board, const WorkerI
   HOLDFAST_FAILPOINT("expire.after");
   store.forget_worker(worker);
   return expired;
+}
+
+/// Notes who holds the leases that are over, but those that were ended by a proof.
+Decider noting(const Decider& decider, std::set<WorkerId>& holders) {
+  return [&](const Run& run) {
+    if (run.claimed_by && !run.lease_lost_by_presence) holders.insert(*run.claimed_by);
+    return decider(run);
+  };
+}
+
+/// One of them has said that it is there, and nothing proves that it is gone.
+bool may_live(Store& store, const std::set<WorkerId>& holders) {
+  if (holders.empty()) return false;
+  const auto rows = store.workers();
+  const bool has_none = std::ranges::none_of(
+      rows, [&](const WorkerRow& row) { return !row.is_gone && holders.contains(row.id); });
+  return !HOLDFAST_GUARD("judge_is_new", has_none);
+}
+
+/// Until whoever may live and holds a lease that is over has had time to renew it.
+void be_patient(Env& env, Store& store, Vigil& vigil, int limit, const std::stop_token& stop) {
+  const Decider decider = worker_lost(env);
+  while (!stop.stop_requested()) {
+    std::set<WorkerId> holders;
+    reap_some(store, limit, true, noting(decider, holders));
+    vigil.saw_answer();
+    const Duration left = vigil.left();
+    if (left <= Duration::zero() || !may_live(store, holders)) return;
+    env.sleep_for(std::min(left, vigil.shortest_break()), stop);
+  }
 }
 
 std::vector<Run> running(Store& store) {
@@ -85,13 +115,16 @@ void foresee_gone(Env& env, Store& store, ReapReport& report) {
 
 }  // namespace
 
-ReapReport reap_once(Env& env, Store& store, int limit, bool dry_run) {
+ReapReport reap_once(Env& env, Store& store, int limit, bool dry_run, Vigil* vigil,
+                     const std::stop_token& stop) {
   PresenceBoard* board = store.presence();
   if (board != nullptr && !dry_run) {
     for (const WorkerId& worker : board->watch(Duration::zero(), {})) {
       expire_gone(store, *board, worker);
     }
   }
+  if (vigil != nullptr && !dry_run) be_patient(env, store, *vigil, limit, stop);
+  if (stop.stop_requested()) return {};
   ReapReport report = reap_some(store, limit, dry_run, worker_lost(env));
   if (board != nullptr && dry_run) foresee_gone(env, store, report);
   return report;
@@ -106,9 +139,8 @@ Reaper::Reaper(Env& env, Store& store, Trouble& trouble, KeepAlive& keep_alive, 
       own_(std::move(own)),
       interval_(options.reaper_interval),
       presence_interval_(options.presence_interval),
-      // One heartbeat and a margin: time enough for the others to renew.
-      doubt_(options.heartbeat + std::max(kShortestMargin, options.heartbeat * 3 / 10)),
       limit_(options.reaper_limit),
+      vigil_(env, options.heartbeat, options.reaper_interval),
       asked_(env.make_event_count()) {}
 
 Reaper::~Reaper() { stop(); }
@@ -128,24 +160,41 @@ void Reaper::stop() {
   if (sweeper_) sweeper_->join();
 }
 
-void Reaper::doubt_itself() { not_before_ = env_.store_now() + doubt_; }
+void Reaper::doubt_itself() {
+  vigil_.begin_anew();
+  not_before_ = env_.store_now() + vigil_.doubt();
+}
 
 bool Reaper::stood_still() {
   const StoreTime now = env_.store_now();
-  if (now - std::exchange(awake_, now) > kStoodStill) stood_still_ = true;
+  if (now - std::exchange(awake_, now) > vigil_.shortest_break()) stood_still_ = true;
   return !HOLDFAST_GUARD("judge_awake", !stood_still_);
 }
 
-void Reaper::sweep() {
-  const std::stop_token stop = stopping_.get_token();
-  const Decider decider = worker_lost(env_);
-  const ReapReport look = reap_some(store_, limit_, true, decider);
-  if (look.requeued + look.dead_lettered + look.expired == 0) return;
-  if (stood_still()) throw StoodStill{};
-  // Whoever holds up all writers would hold up this sweep, too, and then it would find leases over
-  // whose renewals stand in the same queue. So a write that changes nothing goes first.
+void Reaper::reached() {
+  if (!vigil_.saw_answer()) throw StoodStill{};
+}
+
+void Reaper::touch() {
   store_.forget_worker("nobody");
   trouble_.over();
+  reached();
+}
+
+Duration Reaper::sweep() {
+  const std::stop_token stop = stopping_.get_token();
+  const Decider decider = worker_lost(env_);
+  std::set<WorkerId> holders;
+  const ReapReport look = reap_some(store_, limit_, true, noting(decider, holders));
+  reached();
+  if (look.requeued + look.dead_lettered + look.expired == 0) return usual_wait();
+  if (stood_still()) throw StoodStill{};
+  // Whoever began a moment ago does not know whether the store was there for the others.
+  const Duration left = vigil_.left();
+  if (left > Duration::zero() && may_live(store_, holders)) return std::min(usual_wait(), left);
+  // Whoever holds up all writers would hold up this sweep, too, and then it would find leases over
+  // whose renewals stand in the same queue. So a write that changes nothing goes first.
+  touch();
   if (stood_still()) throw StoodStill{};
   // And what comes between that and the verdict is seen inside the write.
   const Decider awake = [&](const Run& run) {
@@ -164,18 +213,27 @@ void Reaper::sweep() {
       log(LogLevel::info, "a sweep of the reaper goes on",
           {{"worker", own_}, {"runs", std::to_string(handled)}});
     }
+    vigil_.saw_answer();
+    // The holders of the next ones have not been looked at.
+    if (has_more && left > Duration::zero()) return Duration::zero();
   }
+  return usual_wait();
 }
 
-bool Reaper::rest(Duration wait, const std::stop_token& stop) {
+Duration Reaper::usual_wait() {
+  return interval_ - Duration(static_cast<std::int64_t>(static_cast<double>(interval_.count()) *
+                                                        0.1 * env_.unit_random()));
+}
+
+bool Reaper::rest(Duration wait, std::uint64_t seen, const std::stop_token& stop) {
   const StoreTime end = env_.store_now() + wait;
-  const auto seen = asked_->current();
   stood_still_ = false;
   bool has_slept = false;
   bool is_asked = false;
   do {
     const StoreTime now = env_.store_now();
-    const Duration look = std::clamp<Duration>(end - now, Duration::zero(), kStoodStill / 2);
+    const Duration look =
+        std::clamp<Duration>(end - now, Duration::zero(), vigil_.shortest_break() / 2);
     awake_ = now + look;
     is_asked = asked_->wait_past(seen, look, stop);
     has_slept = stood_still();
@@ -187,31 +245,39 @@ void Reaper::sweep_loop() {
   const std::stop_token stop = stopping_.get_token();
   // At random, so that workers that began together do not sweep together.
   Duration wait(static_cast<std::int64_t>(
-      static_cast<double>(std::min<Duration>(interval_, kStoodStill).count()) * 0.1 *
+      static_cast<double>(std::min<Duration>(interval_, kFirstSweepWithin).count()) * 0.1 *
       env_.unit_random()));
+  StoreTime sweep_at = env_.store_now() + wait;
+  Duration retry = kAskAgainAfter;
   while (!stop.stop_requested()) {
-    if (rest(wait, stop)) doubt_itself();
+    const auto seen = asked_->current();
+    if (rest(wait, seen, stop)) doubt_itself();
     if (stop.stop_requested()) return;
-    wait = interval_ - Duration(static_cast<std::int64_t>(static_cast<double>(interval_.count()) *
-                                                          0.1 * env_.unit_random()));
+    if (asked_->current() != seen) sweep_at = env_.store_now();
     if (!keep_alive_.all_trusted()) {
       // A worker renews its own leases before it judges those of others.
       keep_alive_.renew_soon();
-      wait = std::min(wait, kOwnRenewal);
-      continue;
-    }
-    if (const Duration doubt = not_before_.load() - env_.store_now(); doubt > Duration::zero()) {
-      wait = std::min(wait, doubt);
+      wait = std::min(vigil_.looks_every(), kOwnRenewal);
       continue;
     }
     try {
-      sweep();
+      if (env_.store_now() < std::max(not_before_, sweep_at)) {
+        touch();
+      } else {
+        const Duration next = sweep();
+        sweep_at = env_.store_now() + next;
+      }
+      retry = kAskAgainAfter;
     } catch (const StoodStill&) {
       doubt_itself();
     } catch (const StoreError& error) {
+      // How long it was away is seen when it answers again.
       trouble_.report(error.what());
-      doubt_itself();
+      wait = std::exchange(retry, std::min(retry * 2, vigil_.looks_every()));
+      continue;
     }
+    const Duration left = std::max(not_before_, sweep_at) - env_.store_now();
+    wait = std::clamp(left, Duration(1), vigil_.looks_every());
   }
 }
 

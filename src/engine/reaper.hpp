@@ -1,9 +1,9 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include "engine/keep_alive.hpp"
+#include "engine/vigil.hpp"
 #include "engine/worker.hpp"
 
 namespace holdfast {
@@ -17,13 +17,20 @@ class Reaper {
 
   void start();
   void stop();
+  Vigil& vigil() { return vigil_; }
 
  private:
   void sweep_loop();
   /// Waits, in so short pieces that none hides that the machine slept. Whether it did.
-  bool rest(Duration wait, const std::stop_token& stop);
+  bool rest(Duration wait, std::uint64_t seen, const std::stop_token& stop);
   void presence_loop();
-  void sweep();
+  /// How long until the next one.
+  Duration sweep();
+  Duration usual_wait();
+  /// A write that changes nothing: the store is there for whoever wants to renew.
+  void touch();
+  /// The store answered. Throws where it had been away.
+  void reached();
   /// Did time pass since its last look at the clock in which others could not renew either? Once
   /// true it stays so for the sweep.
   bool stood_still();
@@ -39,11 +46,11 @@ class Reaper {
   const WorkerId own_;
   const Duration interval_;
   const Duration presence_interval_;
-  const Duration doubt_;
   const int limit_;
+  Vigil vigil_;
   const std::unique_ptr<EventCount> asked_;
   std::stop_source stopping_;
-  std::atomic<StoreTime> not_before_{StoreTime{}};
+  StoreTime not_before_{};  ///< the sweeper's
   StoreTime awake_{};  ///< the sweeper's last look at the clock, or that of its write in the store
   bool stood_still_ = false;
   std::unique_ptr<Thread> sweeper_;

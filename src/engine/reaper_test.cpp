@@ -1,4 +1,4 @@
-// What a sweep by hand does with those who only seem to be gone.
+// What reapers do with those who only seem to be gone.
 
 #include "engine/engine_test_support.hpp"
 
@@ -29,6 +29,29 @@ TEST_F(ReaperTest, SuspicionWithoutProofEndsNoLease) {
   EXPECT_EQ(report.requeued + report.dead_lettered, 0);
   EXPECT_TRUE(is(id, Status::running));
   EXPECT_EQ(store_.calls("expire_leases_of"), 0);
+}
+
+/// One sweep handles few at a time, and a judge that has just begun looks at the holders of all.
+TEST_F(ReaperTest, ANewJudgeWaitsForWhoeverMayLiveBehindTheDeadOnes) {
+  options_.reaper_interval = milliseconds(20);
+  options_.reaper_limit = 1;
+  handle("task", [](RunContext&) { return Json(); });
+  store_.has_presence = false;
+  const auto over = [&](const WorkerId& holder) {
+    const RunId id = enqueue("task", hasty_policy(milliseconds(20)));
+    claim_as(holder, id);
+    EXPECT_TRUE(eventually([&] { return *get(id).lease_until <= memory_->now(); }));
+    return id;
+  };
+  const RunId left = over("nobody knows");
+  WorkerRow row;
+  row.id = "slow";
+  memory_->report_worker(row);
+  const RunId held = over(row.id);
+  const auto judge = work();
+  ASSERT_TRUE(eventually([&] { return count(left, EventKind::reaped) == 1; }, seconds(20)));
+  ASSERT_TRUE(eventually([&] { return store_.calls("workers") >= 5; }));
+  EXPECT_EQ(count(held, EventKind::reaped), 0);
 }
 
 }  // namespace

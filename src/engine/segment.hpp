@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "engine/vigil.hpp"
 #include "engine/worker.hpp"
 
 namespace holdfast {
@@ -22,7 +23,10 @@ class InlineExecutor {
 std::unique_ptr<InlineExecutor> make_inline_executor(Env&, Store&, const HandlerSet&,
                                                      const EngineOptions&);
 
-/// One sweep: expire by presence is the watcher's; waits, then stale runs (spec, section 7).
-ReapReport reap_once(Env&, Store&, int limit, bool dry_run);
+/// One sweep: those proven gone, waits, then stale runs (spec, section 7). With a vigil it waits
+/// before it judges a holder that may live, until the store has answered for as long as the vigil
+/// asks for.
+ReapReport reap_once(Env&, Store&, int limit, bool dry_run, Vigil* vigil = nullptr,
+                     const std::stop_token& stop = {});
 
 }  // namespace holdfast

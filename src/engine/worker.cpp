@@ -210,7 +210,9 @@ bool Worker::claim_some(int limit) {
 /// Before a draining worker ends: what a dead one left behind may be claimable now.
 bool Worker::has_reaped() {
   if (!settings_.with_reaper || options_.reaper_interval <= Duration::zero()) return false;
-  return reap_once(env_, store_, options_.reaper_limit, false).requeued > 0;
+  return reap_once(env_, store_, options_.reaper_limit, false, &reaper_.vigil(),
+                   stopping_.get_token())
+             .requeued > 0;
 }
 
 void Worker::assign(Claimed claimed, StoreTime sent) {

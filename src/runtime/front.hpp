@@ -104,6 +104,7 @@ class Front final : public Runtime {
   std::map<std::string, std::string> queue_of_;  ///< by agent: where its runs go by default
   std::vector<std::string> names_;               ///< of all handlers, for suggestions
   std::atomic<bool> executing_ = false;
+  Vigil vigil_;  ///< of the sweeps that are asked for
 };
 
 /// Calls `action` again after a StoreError that may pass: a reply that never came is not a refusal,

@@ -46,7 +46,8 @@ Front::Front(RuntimeOptions options, Env& env, std::unique_ptr<Store> store,
       options_(std::move(options)),
       store_(std::move(store)),
       chain_(std::move(chain)),
-      toolbox_(make_toolbox(options_.tools, env_, options_.limits)) {
+      toolbox_(make_toolbox(options_.tools, env_, options_.limits)),
+      vigil_(env_, options_.heartbeat, options_.heartbeat) {
   for (const auto& agent : options_.agents) {
     handlers_.add({offer_of(agent, options_.policy, *toolbox_),
                    make_agent(agent, *chain_, *toolbox_, options_.limits), true,
@@ -105,7 +106,7 @@ ReapReport Front::reap(int limit, bool dry_run) {
   if (limit < 1) {
     throw RefusedError(Refusal::usage, fmt::format("limit must be at least 1, got {}", limit));
   }
-  return reap_once(env_, *store_, limit, dry_run);
+  return reap_once(env_, *store_, limit, dry_run, &vigil_);
 }
 
 void Front::backup(const std::string& file) {

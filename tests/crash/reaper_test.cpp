@@ -28,6 +28,8 @@ std::vector<std::string> enqueue_many(Site& site, const std::string& task, int c
 
 TEST(Reapers, SeveralAtOnceHandleEachStaleRunOnce) {
   Settings settings;
+  settings.lease = "1500ms";
+  settings.heartbeat = "500ms";
   settings.reaper = "0s";
   Site site(settings);
   site.policy.lease = Duration(1500);

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "crash/load.hpp"
 #include "support/pg_bouncer.hpp"
@@ -116,6 +117,47 @@ TEST(Server, ThatIsAwayLongerThanTheLeaseCostsOneTakeOverAtMost) {
     worker.kill();
   }
   site.expect_sound();
+}
+
+/// Whoever is back first after an outage must not take the others for dead.
+void expect_patience_after(const std::function<void()>& outage, const std::function<void()>& end) {
+  Settings settings;
+  settings.lease = "6s";
+  settings.heartbeat = "2s";
+  settings.reaper = "200ms";
+  Site site(settings);
+  site.hold("pay");
+  const std::string run = site.enqueue("payer");
+  Process slow = site.worker();
+  ASSERT_TRUE(site.has_started("pay"));
+  Process quick = site.worker();
+  ASSERT_TRUE(site.is_up(quick));
+  outage();
+  let_pass(milliseconds(6500));
+  slow.signal(SIGSTOP);
+  end();
+  EXPECT_EQ(site.sql_number("SELECT count(*) FROM @.runs WHERE lease_until < "
+                            "extract(epoch FROM clock_timestamp()) * 1000"),
+            1);
+  let_pass(seconds(1));  // time for the quick one to come back, and less than it has to wait
+  slow.signal(SIGCONT);
+  site.let_go("pay");
+  ASSERT_TRUE(site.reaches(run, "completed"));
+  EXPECT_EQ(site.count_events(run, EventKind::reaped), 0);
+  EXPECT_EQ(site.times("pay"), 1);
+  slow.kill();
+  quick.kill();
+  site.expect_sound();
+}
+
+TEST(Server, ThatCrashedCostsNobodyARunWhoIsSlowerToReturn) {
+  expect_patience_after([] { PostgresServer::shared().crash(); },
+                        [] { PostgresServer::shared().start(); });
+}
+
+TEST(Server, ThatStoodStillCostsNobodyARunWhoIsSlowerToReturn) {
+  expect_patience_after([] { PostgresServer::shared().freeze(); },
+                        [] { PostgresServer::shared().thaw(); });
 }
 
 TEST(Server, IsTheOnlyOneWhoseClockCounts) {

@@ -73,6 +73,35 @@ TEST_F(PostgresTraffic, EventsAreNotReadBeforeThoseThatCommitLate) {
   EXPECT_EQ(events[1].run, next);
 }
 
+/// A transaction may get its number early and a run's lock late, when one with a later number has
+/// written to that run and committed.
+TEST_F(PostgresTraffic, EventsOfARunStandInItsOrderWhateverTheTransactions) {
+  auto store = open();
+  const RunId run = enqueue(*store);
+  auto other = session();
+  other->execute("BEGIN");
+  ask(*other, "INSERT INTO @.events (run, sequence, position, kind, at, claim, payload) SELECT '" +
+                  run +
+                  "', 2, ((pg_current_xact_id()::text::bigint + 3) << 20) + 1, 'woken', 0, 0, "
+                  "'{}'");
+  ask(*other, "UPDATE @.runs SET last_sequence = 2 WHERE id = '" + run + "'");
+  other->execute("COMMIT");
+  EXPECT_EQ(store->cancel(run, {"ops", "", real_env().new_id()}).answer,
+            ChangeResult::Answer::applied);
+  std::vector<std::int64_t> order;
+  EXPECT_TRUE(eventually([&] {
+    enqueue(*store);  // the numbers of transactions go on
+    std::int64_t cursor = 0;
+    order.clear();
+    for (const Event& event : store->all_events(cursor, 0)) {
+      if (event.run == run) order.push_back(event.sequence);
+    }
+    return order.size() == 3;
+  }));
+  EXPECT_EQ(order, (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_TRUE(store->audit().empty());
+}
+
 TEST_F(PostgresTraffic, FollowersMissNothingOfManyWriters) {
   auto store = open();
   auto other = open();

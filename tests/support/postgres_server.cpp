@@ -106,11 +106,16 @@ void PostgresServer::stop(int signal) {
   pid_ = -1;
 }
 
-void PostgresServer::crash() {
+std::vector<pid_t> PostgresServer::signal_all(int signal) const {
   std::vector<pid_t> all{pid_};
   std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", pid_));
   for (pid_t child = 0; children >> child;) all.push_back(child);
-  for (const pid_t one : all) kill(one, SIGKILL);
+  for (const pid_t one : all) kill(one, signal);
+  return all;
+}
+
+void PostgresServer::crash() {
+  const std::vector<pid_t> all = signal_all(SIGKILL);
   waitpid(pid_, nullptr, 0);
   // Those that it started since they were listed end by themselves when they see it gone.
   const auto is_there = [&](pid_t one) {

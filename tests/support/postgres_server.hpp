@@ -4,6 +4,7 @@
 // loopback port, never as root, ended by its process id. One for each program, made when it is
 // first asked for; a fresh schema for each test.
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <string>
@@ -30,6 +31,9 @@ class PostgresServer {
   void stop(int signal);
   /// SIGKILL for all of its processes at once, as if its machine lost power.
   void crash();
+  /// All of its processes stand still, as if its machine slept.
+  void freeze() const { signal_all(SIGSTOP); }
+  void thaw() const { signal_all(SIGCONT); }
   void restart(int signal) {
     stop(signal);
     start();
@@ -47,6 +51,9 @@ class PostgresServer {
   static std::string fresh_schema();
 
  private:
+  /// To whom.
+  std::vector<pid_t> signal_all(int signal) const;
+
   TempFolder folder_;
   const std::vector<std::string> settings_;
   int port_ = 0;

@@ -169,9 +169,13 @@ inline constexpr char kInsertPolicies[] =
     "ON CONFLICT DO NOTHING";
 
 // Events
+/// The event before may be of a transaction that got its number later and was done sooner: then the
+/// position is taken from it, which is refused as a double, and tried again with a later number.
 inline constexpr char kInsertEvents[] =
     "INSERT INTO @.events (position, run, sequence, kind, at, claim, operation, payload) "
-    "SELECT b.base + u.number, u.run, u.sequence, u.kind, $8::bigint, u.claim, u.operation, "
+    "SELECT greatest(b.base + u.number, CASE WHEN u.sequence > 1 THEN (SELECT p.position FROM "
+    "@.events p WHERE p.run = u.run AND p.sequence = u.sequence - 1) END), u.run, u.sequence, "
+    "u.kind, $8::bigint, u.claim, u.operation, "
     "u.payload FROM (SELECT value::bigint + (pg_current_xact_id()::text::bigint << 20) AS base "
     "FROM @.meta WHERE key = 'position_base') b, (SELECT unnest($1::bigint[]), unnest($2::uuid[]), "
     "unnest($3::bigint[]), unnest($4::text[]), unnest($5::bigint[]), unnest($6::text[]), "
