@@ -219,6 +219,8 @@ struct Case {
 TEST(Config, NamesLineKeyAndWhatIsExpected) {
   const Case cases[] = {
       {"[lease\n", "f.toml:1: not TOML"},
+      {"[!lease]\n", "f.toml:1: not TOML"},
+      {"\n[\x01-store]\n", "f.toml:2: not TOML"},
       {"\n[leese]\nduration = \"1s\"", "f.toml:2: leese: unknown key; did you mean \"lease\"?"},
       {"[lease]\ndurations = \"1s\"",
        "f.toml:2: lease.durations: unknown key; did you mean \"duration\"?"},

@@ -3,6 +3,7 @@
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -23,6 +24,11 @@ constexpr std::array<Unit, 5> kUnits = {
 
 /// A century: what is longer is a mistake, and a sum of a few still fits every clock.
 constexpr std::int64_t kLongestMs = std::int64_t{36'525} * 86'400'000;
+
+/// What four digits of a year can tell.
+constexpr WallTime kFirstTime{std::chrono::sys_days{std::chrono::year{0} / 1 / 1}};
+constexpr WallTime kLastTime{std::chrono::sys_days{std::chrono::year{9999} / 12 / 31} + days(1) -
+                             Duration(1)};
 
 /// Reads exactly `digits` digits at the front of `text` and moves past them.
 std::optional<int> take_number(std::string_view& text, std::size_t digits) {
@@ -124,12 +130,21 @@ std::optional<WallTime> parse_time(std::string_view text) {
                                          std::chrono::month{static_cast<unsigned>(*month)},
                                          std::chrono::day{static_cast<unsigned>(*day)}};
   if (!date.ok()) return std::nullopt;
-  return WallTime(std::chrono::sys_days{date}) + std::chrono::hours(*hour) +
-         std::chrono::minutes(*minute - *offset) + std::chrono::seconds(*second) +
-         Duration(*fraction);
+  const WallTime time = WallTime(std::chrono::sys_days{date}) + std::chrono::hours(*hour) +
+                        std::chrono::minutes(*minute - *offset) + std::chrono::seconds(*second) +
+                        Duration(*fraction);
+  if (time < kFirstTime || time > kLastTime) return std::nullopt;
+  return time;
 }
 
 std::string format_time(WallTime time) {
+  // A damaged row may hold any number.
+  time = std::clamp(time, kFirstTime, kLastTime);
+  // A damaged row may hold any number; years have four digits.
+  constexpr WallTime kFirst = std::chrono::sys_days{std::chrono::year{0} / 1 / 1};
+  constexpr WallTime kLast = WallTime{std::chrono::sys_days{std::chrono::year{9999} / 12 / 31}} +
+                             std::chrono::hours(24) - Duration(1);
+  time = std::clamp(time, kFirst, kLast);
   const auto day = std::chrono::floor<days>(time);
   const std::chrono::year_month_day date{day};
   const std::chrono::hh_mm_ss clock{time - day};

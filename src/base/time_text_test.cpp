@@ -54,6 +54,8 @@ TEST(FormatTime, IsRfc3339WithMilliseconds) {
   EXPECT_EQ(format_time(at(0)), "1970-01-01T00:00:00.000Z");
   EXPECT_EQ(format_time(at(1'793'608'200'007)), "2026-11-02T08:30:00.007Z");
   EXPECT_EQ(format_time(at(-1)), "1969-12-31T23:59:59.999Z");
+  EXPECT_EQ(format_time(at(INT64_MAX)), "9999-12-31T23:59:59.999Z");
+  EXPECT_EQ(format_time(at(INT64_MIN)), "0000-01-01T00:00:00.000Z");
   EXPECT_EQ(format_time(at(std::int64_t{2'147'483'648} * 1000)), "2038-01-19T03:14:08.000Z");
 }
 
@@ -97,6 +99,13 @@ RC_GTEST_PROP(FormatTime, IsReadBack, ()) {
   const WallTime time =
       at(*rc::gen::inRange<std::int64_t>(-62'135'596'800'000, 253'402'300'799'999));
   RC_ASSERT(parse_time(format_time(time)) == time);
+}
+
+TEST(TimeText, KeepsToTheYearsThatFourDigitsTell) {
+  EXPECT_FALSE(parse_time("0000-01-01T00:00:00+00:01"));
+  EXPECT_FALSE(parse_time("9999-12-31T23:59:59.9999Z"));
+  EXPECT_EQ(format_time(WallTime::min()), "0000-01-01T00:00:00.000Z");
+  EXPECT_EQ(format_time(WallTime::max()), "9999-12-31T23:59:59.999Z");
 }
 
 }  // namespace

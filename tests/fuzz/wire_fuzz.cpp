@@ -39,7 +39,8 @@ HttpResponse read_response(std::string_view input) {
     std::string_view line = take_until(input, "\n");
     const std::string name = lower_case(take_until(line, ": "));
     if (name == "broken") {
-      response.transport_kind = line;
+      // The transport's own word, which is never what a server likes.
+      response.transport_kind = is_utf8(line) ? line : "partial_body";
       response.phase = TransportPhase::body;
       response.transport_text = "the transfer broke off";
     } else {
