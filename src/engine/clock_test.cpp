@@ -54,6 +54,36 @@ class ClockTest : private MovedClocks, public EngineTest {
   std::atomic<int> payments_ = 0;
 };
 
+/// Else it could still be at it when the fence's deadline has passed, and "not landed" is believed.
+TEST_F(ClockTest, AWriteWhoseFenceWasAnsweredLateHasLessTimeOrAFreshFence) {
+  options_.heartbeat = Duration(0);
+  struct Case {
+    Duration late;
+    int fences;
+    Duration longest;
+  };
+  Duration allowed{};
+  handle("pay", [&](RunContext& run) {
+    StepOptions options = payment();
+    options.timeout = seconds(100);
+    return run.step("pay", options, [&](const StepContext& context) {
+      allowed = context.timeout;
+      return StepResult{};
+    });
+  });
+  for (const Case& c : {Case{Duration(0), 1, seconds(100)}, Case{seconds(31), 1, seconds(70)},
+                        Case{seconds(71), 2, seconds(100)}}) {
+    const int before = store_.calls("fence");
+    store_.before("fence", [&] { clocks().suspend(c.late); });
+    const RunId id = enqueue("pay", hasty_policy(hours(1)));
+    work_off();
+    EXPECT_TRUE(is(id, Status::completed));
+    EXPECT_EQ(store_.calls("fence") - before, c.fences);
+    EXPECT_LE(allowed, c.longest);
+    EXPECT_GE(allowed, seconds(50));
+  }
+}
+
 TEST_F(ClockTest, AWallClockThatIsSetTouchesNoRunInFlight) {
   options_.heartbeat = milliseconds(20);
   options_.reaper_interval = milliseconds(10);

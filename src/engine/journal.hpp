@@ -114,6 +114,7 @@ class Journal final : public RunContext {
   std::optional<Leave> left_;
   std::optional<Failure> write_failure_;
   bool probe_is_open_ = false;
+  StoreTime fenced_at_{};  ///< when the fence of the last write was sent, the first time
   bool fence_unstarted_ = false;
   bool in_step_ = false;
   bool unseen_ = false;

@@ -28,6 +28,8 @@ EventKind event_kind(StepKind kind) {
 /// From its deadline to its certain end a tool has two seconds (SIGTERM, then SIGKILL), and its end
 /// takes a moment more: nobody believes "not landed" before.
 constexpr Duration kEndingTime = std::chrono::seconds(3);
+/// Of that, what may pass between the fence and the write that it is for.
+constexpr Duration kStartingTime = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -46,6 +48,7 @@ void Journal::fence(const Step& step) {
   const auto answer = persist(parts_.persistence(), [&](bool is_retry) {
     was_repeated = is_retry;
     sent = parts_.env.store_now();
+    if (!is_retry) fenced_at_ = sent;
     HOLDFAST_FAILPOINT("fence.before");
     const Write write = parts_.store.fence(parts_.segment.lease(), fence);
     HOLDFAST_FAILPOINT("fence.after");
@@ -85,10 +88,17 @@ void Journal::drop_unstarted_fence() {
 Journal::Call Journal::call(Effect effect, const Step& step,
                             const std::function<void(const StepContext&)>& body) {
   Call done;
-  const auto stop = parts_.segment.begin_step(effect, step.timeout);
+  Duration limit = step.timeout;
+  if (effect != Effect::read) {
+    // The fence's deadline has been running since it was sent, and the write must end before it.
+    const Duration late = parts_.env.store_now() - fenced_at_ - kStartingTime;
+    limit -= std::max(late, Duration::zero());
+    if (!HOLDFAST_GUARD("fence_fresh", limit >= step.timeout / 2)) return done;
+  }
+  const auto stop = parts_.segment.begin_step(effect, limit);
   if (!stop) return done;
-  parts_.keep_alive.look_before(parts_.env.store_now() + step.timeout);
-  const StepContext context{step.key, fmt::format("{}:{}", run_.id, step.key), step.timeout, *stop};
+  parts_.keep_alive.look_before(parts_.env.store_now() + limit);
+  const StepContext context{step.key, fmt::format("{}:{}", run_.id, step.key), limit, *stop};
   in_step_ = true;
   try {
     body(context);
