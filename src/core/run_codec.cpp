@@ -1,5 +1,6 @@
 #include "core/run_codec.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "base/text.hpp"
@@ -30,10 +31,13 @@ void read(const Json& object, const char* key, std::string& value) {
 void read(const Json& object, const char* key, Json& value) {
   if (const Json* found = find_member(object, key)) value = *found;
 }
+/// A damaged row may hold anything: what follows adds a few of these, and must not overflow.
+constexpr std::int64_t kFarthest = std::int64_t{1} << 53;
+
 void read(const Json& object, const char* key, Duration& value) {
   std::int64_t count = value.count();
   read(object, key, count);
-  value = Duration(count);
+  value = Duration(std::clamp(count, -kFarthest, kFarthest));
 }
 template <class Clock>
 void read(const Json& object, const char* key, std::chrono::time_point<Clock, Duration>& value) {
@@ -211,6 +215,10 @@ Usage decode_usage(const Json& json) {
   read(json, "completion_tokens", usage.completion_tokens);
   read(json, "total_tokens", usage.total_tokens);
   read(json, "cost_usd", usage.cost_usd);
+  for (std::int64_t* count :
+       {&usage.prompt_tokens, &usage.completion_tokens, &usage.total_tokens}) {
+    *count = std::clamp(*count, -kFarthest, kFarthest);
+  }
   return usage;
 }
 
