@@ -299,7 +299,7 @@ TEST_F(ClockTest, ASweepByHandJudgesWhoeverDoesNotRenewInTime) {
 
 TEST_F(ClockTest, ALongSweepTellsHowFarItIs) {
   handle("task", [](RunContext&) { return Json(); });
-  constexpr int kRuns = 200;
+  constexpr int kRuns = 300;
   for (int i = 0; i < kRuns; ++i) claim_as("dead", enqueue("task", hasty_policy()));
   clocks().suspend(seconds(1));
   std::atomic<int> sweeps = 0;
@@ -311,6 +311,7 @@ TEST_F(ClockTest, ALongSweepTellsHowFarItIs) {
   store_.before("reap", slow);
   options_.reaper_interval = milliseconds(10);
   options_.reaper_limit = 5;
+  options_.heartbeat = seconds(4);  // so long a judge that has just begun looks at each holder
   ::testing::internal::CaptureStderr();
   {
     const auto worker = work();

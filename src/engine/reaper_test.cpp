@@ -46,6 +46,7 @@ TEST_F(ReaperTest, ANewJudgeWaitsForWhoeverMayLiveBehindTheDeadOnes) {
   const RunId left = over("nobody knows");
   WorkerRow row;
   row.id = "slow";
+  const auto there = memory_->presence()->hold({row.id, "host", 1, 1});
   memory_->report_worker(row);
   const RunId held = over(row.id);
   const auto judge = work();
