@@ -39,7 +39,7 @@ std::optional<Write> persist(const Persistence& how, F&& write,
     }
     const auto seen = how.segment.changed().current();
     // A lost or cancelled run still gets the store's own answer; a stopping worker does not wait.
-    if (how.segment.ending() == Ending::at_once) return std::nullopt;
+    if (how.segment.is_grace_over()) return std::nullopt;
     if (give_up && give_up()) return std::nullopt;
     how.segment.changed().wait_past(seen, pause, {});
     pause = std::min(pause * 2, Duration(500));
