@@ -39,6 +39,11 @@ Ending LiveSegment::ending() const {
   return ending_;
 }
 
+bool LiveSegment::is_grace_over() const {
+  const std::lock_guard lock(mutex_);
+  return is_grace_over_;
+}
+
 std::optional<std::stop_token> LiveSegment::begin_step(Effect effect, Duration timeout) {
   const std::lock_guard lock(mutex_);
   const StoreTime now = env_.store_now();
@@ -82,6 +87,10 @@ void LiveSegment::end(Ending ending) {
   bool is_news = false;
   {
     const std::lock_guard lock(mutex_);
+    if (ending == Ending::at_once && !is_grace_over_) {
+      is_grace_over_ = true;
+      is_news = true;
+    }
     if (ending > ending_) {
       ending_ = ending;
       is_news = true;

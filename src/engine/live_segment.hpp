@@ -49,6 +49,8 @@ class LiveSegment {
   /// More than the margin is left of the lease; always so without one.
   bool is_trusted() const;
   Ending ending() const;
+  /// The worker stops at once, whatever else has become of the run: nobody waits for the store now.
+  bool is_grace_over() const;
 
   /// The last instant before a step's work: its stop token, or nothing where the trust ran out or
   /// the segment must end.
@@ -95,6 +97,7 @@ class LiveSegment {
   mutable std::mutex mutex_;
   StoreTime trusted_until_;
   Ending ending_ = Ending::none;
+  bool is_grace_over_ = false;  ///< what outranks `at_once` does not hide it
   std::optional<Step> step_;
   std::optional<StoreTime> handler_since_;
   bool ignores_ = false;  ///< the step in flight did not end at its interruption

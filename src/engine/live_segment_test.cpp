@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/forwarding_env.hpp"
 
 namespace holdfast {
@@ -165,6 +167,21 @@ TEST_F(LiveSegmentTest, LossAndCancelInterruptEverything) {
     EXPECT_EQ(segment.end_step(), Cut::ending);
     segment.end(Ending::at_boundary);
     EXPECT_EQ(segment.ending(), ending);
+  }
+}
+
+// Else a worker whose store cannot be reached never ends: it would wait for word of a run that is
+// lost or cancelled.
+TEST_F(LiveSegmentTest, TheEndOfTheGraceCountsWhateverElseHasBecomeOfTheRun) {
+  for (const Ending ending : {Ending::none, Ending::cancelled, Ending::lost}) {
+    LiveSegment segment = make();
+    segment.end(ending);
+    EXPECT_FALSE(segment.is_grace_over());
+    const auto seen = changed_->current();
+    segment.end(Ending::at_once);
+    EXPECT_TRUE(segment.is_grace_over());
+    EXPECT_NE(changed_->current(), seen) << "who waits is not told";
+    EXPECT_EQ(segment.ending(), std::max(ending, Ending::at_once));
   }
 }
 

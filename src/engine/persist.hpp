@@ -40,7 +40,7 @@ std::optional<Write> persist(const Persistence& how, F&& write,
     }
     const auto seen = how.segment.changed().current();
     // A lost or cancelled run still gets the store's own answer; a stopping worker does not wait.
-    if (how.segment.ending() == Ending::at_once) return std::nullopt;
+    if (how.segment.is_grace_over()) return std::nullopt;
     if (give_up && give_up()) return std::nullopt;
     how.segment.changed().wait_past(seen, pause, {});
     pause = std::min(pause * 2, Duration(500));
@@ -60,7 +60,7 @@ auto ask_store(const Persistence& how, F&& question) {
     } catch (const StoreError& error) {
       how.trouble.report(error.what());
       const bool is_over = how.patience && how.env.store_now() - begun >= *how.patience;
-      const bool gives_up = error.permanent() || is_over || how.segment.ending() == Ending::at_once;
+      const bool gives_up = error.permanent() || is_over || how.segment.is_grace_over();
       if (HOLDFAST_GUARD("question_given_up", gives_up)) throw;
     }
     how.segment.changed().wait_past(seen, pause, {});

@@ -22,6 +22,7 @@ constexpr const char* kUsage =
     "usage: sim [--trace] [--first] [--no-shrink] --seed N | --seeds A..B | --plan FILE | "
     "--exhaustive P,F\n"
     "  --seed N      one history; twice the same N is twice the same history\n"
+    "  --show N      its plan\n"
     "  --seeds A..B  all of these\n"
     "  --plan FILE   one plan a line, as a failing history prints it; lines that begin with # are "
     "not read\n"
@@ -61,6 +62,9 @@ class Program {
       } else if (word == "--seed") {
         is_single_ = true;
         take(make_plan(number(value())));
+      } else if (word == "--show") {
+        fmt::print("{}\n", to_text(make_plan(number(value()))));
+        return 0;
       } else if (word == "--seeds") {
         seeds(value());
       } else if (word == "--plan") {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 namespace holdfast::sim {
 namespace {
@@ -11,6 +13,9 @@ constexpr Duration kLongestWait = std::chrono::hours(24 * 365);
 constexpr WallTime kBegin{Duration(1'700'000'000'000)};
 /// What a process that is unwound believes to have waited: its loops come to their ends.
 constexpr Duration kSpin = std::chrono::seconds(1);
+
+/// Of the first task, while the others are unwound in turn: many more than any needs.
+constexpr int kMostTurns = 20'000;
 
 std::uint64_t next_random(std::uint64_t& state) {
   // splitmix64
@@ -276,7 +281,15 @@ void SimEnv::unwind() {
   }
   // The world's own tasks wait for nothing any more either.
   SimTask& self = *current_;
-  while (alive_.size() > 1) {
+  for (int turns = 0; alive_.size() > 1; ++turns) {
+    if (turns == kMostTurns) {
+      // With its threads alive the world cannot be left.
+      for (const SimTask* task : alive_) {
+        fmt::print(stderr, "{} of {} does not end\n", task->name, task->process->name);
+      }
+      fmt::print(stderr, "a dead process whose store refuses every call goes on for ever\n");
+      std::abort();
+    }
     self.wait.reset();
     switch_to(pick_unwound());
   }
