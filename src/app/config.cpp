@@ -136,8 +136,7 @@ Duration default_heartbeat(const RuntimeOptions& options) {
 /// A given heartbeat must suit the lease of every agent that has its own.
 void check_heartbeat(TableReader& file, const RuntimeOptions& options, Duration heartbeat) {
   for (auto& [name, table] : file.named_tables("agents")) {
-    const auto agent = std::find_if(options.agents.begin(), options.agents.end(),
-                                    [&](const AgentSpec& spec) { return spec.name == name; });
+    const auto agent = std::ranges::find(options.agents, name, &AgentSpec::name);
     auto lease = table.has("lease") ? table.find_table("lease") : std::nullopt;
     if (!lease || agent == options.agents.end() || !agent->policy) continue;
     if (heartbeat * 2 < agent->policy->lease) continue;
