@@ -7,6 +7,7 @@
 #include "base/guard.hpp"
 #include "engine/keep_alive.hpp"
 #include "engine/reaper.hpp"
+#include "engine/segment.hpp"
 #include "engine/segment_run.hpp"
 #include "engine/slots.hpp"
 
@@ -44,7 +45,7 @@ class Worker final : public WorkerHandle {
   bool has_reaped();
   void assign(Claimed, StoreTime sent);
   void work_once(const Assignment&);
-  void release(Claimed);
+  void release(const Claimed&);
   void adopt(Claimed);
   SegmentParts parts(LiveSegment&);
   Duration pause(Duration longest);
@@ -222,7 +223,7 @@ void Worker::assign(Claimed claimed, StoreTime sent) {
   } catch (const std::exception& error) {
     log(LogLevel::error, "no thread for a claimed run; it is handed back",
         {{"run", claimed.run.id}, {"error", error.what()}});
-    release(std::move(claimed));
+    release(claimed);
     return;
   }
   auto segment = std::make_shared<LiveSegment>(
@@ -252,7 +253,7 @@ void Worker::work_once(const Assignment& work) {
   }
 }
 
-void Worker::release(Claimed claimed) {
+void Worker::release(const Claimed& claimed) {
   const auto signal = env_.make_event_count();
   LiveSegment segment({claimed.lease, claimed.run.policy, env_.store_now(), false}, env_, *signal);
   // One try: what is still held in this worker's name is found again by a later renewal.
@@ -262,7 +263,7 @@ void Worker::release(Claimed claimed) {
 
 void Worker::adopt(Claimed stray) {
   if (is_stopping() || slots_.free() <= 0) {
-    release(std::move(stray));
+    release(stray);
     return;
   }
   // Nothing is known of when its lease began: it is renewed before it starts anything.
