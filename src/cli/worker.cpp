@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/support.hpp"
-#include "core/validate.hpp"
 
 namespace holdfast {
 namespace {
@@ -22,10 +21,7 @@ WorkerSettings settings_of(Invocation& call) {
   settings.grace = args.find_duration("--grace").value_or(settings.grace);
   settings.drain = args.has("--drain");
   settings.name = clean_utf8(args.find_text("--name").value_or(""));
-  for (const auto& queue : args.texts("--queue")) {
-    check_name("--queue", queue);
-    settings.queues.push_back(queue);
-  }
+  for (const auto& queue : args.texts("--queue")) settings.queues.push_back(queue);
   return settings;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "agent/agent_loop.hpp"
+#include "core/validate.hpp"
 #include "provider/chain.hpp"
 #include "runtime/check_options.hpp"
 #include "runtime/front.hpp"
@@ -93,6 +94,7 @@ std::unique_ptr<WorkerHandle> Front::start_worker(const WorkerSettings& settings
   if (settings.grace < Duration::zero()) {
     throw RefusedError(Refusal::usage, "grace must not be negative");
   }
+  for (const auto& queue : settings.queues) check_name("queue", queue);
   if (names_.empty()) {
     throw RefusedError(Refusal::not_found,
                        "no agent is configured and no task is registered: this worker could "

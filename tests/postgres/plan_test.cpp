@@ -44,7 +44,7 @@ TEST_F(PostgresPlan, OfAClaimReadsNothingThatIsFinishedOrNotYetDue) {
   db->execute(db->in_schema(
       "INSERT INTO @.runs SELECT (jsonb_populate_record(r, jsonb_build_object('id', "
       "gen_random_uuid(), 'row', nextval('@.run_rows'), 'available_at', 9e14::bigint))).* "
-      "FROM (SELECT * FROM @.runs WHERE status = 'queued') r, generate_series(1, 5000); "
+      "FROM @.runs r, generate_series(1, 5000) WHERE r.status = 'queued'; "
       "ANALYZE @.runs; ANALYZE @.run_data"));
   ASSERT_EQ(ask_number(queued), 5001);
   postgres::Array agents(postgres::Array::Of::texts);

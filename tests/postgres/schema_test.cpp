@@ -63,6 +63,31 @@ TEST_F(PostgresSchema, MigrationsAreNeverEditedAfterTheyLanded) {
   EXPECT_EQ(report.after, postgres::newest_schema());
 }
 
+TEST_F(PostgresSchema, OlderOneIsUpgradedWhileItIsInUse) {
+  auto in_use = open();
+  auto db = session();
+  db->execute(db->in_schema(
+      "UPDATE @.meta SET value = '2' WHERE key = 'schema_version'; "
+      "ALTER TABLE @.runs SET (fillfactor = 70); "
+      "CREATE OR REPLACE FUNCTION @.enqueue(agent text, request json) RETURNS uuid LANGUAGE sql "
+      "AS 'SELECT NULL::uuid'; GRANT EXECUTE ON FUNCTION @.enqueue TO PUBLIC"));
+  const auto report = migrate_store(url(), real_env());
+  EXPECT_EQ(report.before, 2);
+  EXPECT_EQ(report.after, postgres::newest_schema());
+  EXPECT_EQ(ask_number("SELECT count(*) FROM pg_class WHERE oid = '@.runs'::regclass AND "
+                       "'fillfactor=45' = ANY(reloptions)"),
+            1);
+  EXPECT_EQ(ask_number("SELECT count(*) FROM pg_proc WHERE oid = '@.enqueue'::regproc AND "
+                       "prosecdef AND proacl IS NOT NULL"),
+            1)
+      << "the new text, the rights as they were";
+  enqueue(*in_use);
+  EXPECT_EQ(ask_number("SELECT count(*) FROM (SELECT @.enqueue('agent', '{\"input\": 1}')) e(id) "
+                       "WHERE id IS NOT NULL"),
+            1);
+  EXPECT_EQ(in_use->stats().by_status.at("queued"), 2);
+}
+
 TEST_F(PostgresSchema, RestoredDatabaseGoesOnBehindItsOldEvents) {
   auto store = open();
   enqueue(*store);

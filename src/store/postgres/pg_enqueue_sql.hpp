@@ -4,12 +4,12 @@
 // its owner: applications need to use the schema, not to touch its tables. `canonical` is
 // base/canonical.hpp in SQL, so that a request has the same digest whichever way it comes.
 //
-// A step of the schema: never edited after it landed.
+// Who changes it appends a step to the schema, which puts it in place of the old.
 
 namespace holdfast::postgres {
 
 inline constexpr char kEnqueueSql[] = R"sql(
-CREATE FUNCTION @.canonical(this json, depth int) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $body$
+CREATE OR REPLACE FUNCTION @.canonical(this json, depth int) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $body$
 DECLARE
   kind text := json_typeof(this);
   said text;
@@ -53,7 +53,7 @@ BEGIN
   END CASE;
 END
 $body$;
-CREATE FUNCTION @.enqueue(agent text, request json) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER
+CREATE OR REPLACE FUNCTION @.enqueue(agent text, request json) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $body$
 DECLARE
   the_now bigint := floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;

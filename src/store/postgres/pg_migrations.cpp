@@ -1,4 +1,5 @@
-// The schema, as numbered steps. A step is never edited after it landed: append the next one.
+// The schema, as numbered steps. A step is never edited after it landed: append the next one. What
+// can be called has one text only, the newest: a step that changes it puts it in place of the old.
 //
 // `runs` is the hot row: narrow, rewritten at every step. What is long or seldom changes stands in
 // `run_data`, the journal in `events`. Room is left in each page of `runs`, and no index has a
@@ -20,6 +21,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string_view>
 
 #include "base/guard.hpp"
 #include "store/postgres/pg_enqueue_sql.hpp"
@@ -30,8 +32,13 @@ namespace {
 constexpr Duration kMigrationPatience = std::chrono::minutes(10);
 constexpr int kTries = 8;
 
+struct Step {
+  std::string_view tables;
+  bool changes_functions;
+};
+
 constexpr std::array kSteps = {
-    R"sql(
+    Step{R"sql(
 CREATE TABLE @.policies (id bigint PRIMARY KEY, json text NOT NULL);
 CREATE SEQUENCE @.run_rows;
 CREATE TABLE @.runs (
@@ -115,11 +122,13 @@ CREATE TABLE @.presences (
   state text COLLATE "C" NOT NULL
 );
 ALTER TABLE @.runs SET (
-  fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+  fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
   autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1);
 ALTER TABLE @.run_data SET (fillfactor = 90);
 )sql",
-    kEnqueueSql,
+         false},
+    Step{"", true},
+    Step{"ALTER TABLE @.runs SET (fillfactor = 45);", true},
 };
 
 /// In one statement: another process may be making them. Its own snapshot is older than what
@@ -210,7 +219,8 @@ int schema_version(Connection& db) { return read_version(db); }
 int newest_schema() { return static_cast<int>(kSteps.size()); }
 
 std::string schema_migration(int version) {
-  return kSteps.at(static_cast<std::size_t>(version - 1));
+  const Step& step = kSteps.at(static_cast<std::size_t>(version - 1));
+  return std::string(step.tables) + (step.changes_functions ? kEnqueueSql : "");
 }
 
 MigrationReport migrate_schema(Connection& db, Env& env) {
