@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.hpp"
 #include "postgres/postgres_test_support.hpp"
 #include "store/postgres/pg_migrations.hpp"
 
@@ -56,11 +57,16 @@ TEST_F(PostgresSchema, OneOfAnotherProgramIsRefused) {
   EXPECT_TRUE(has(refusal(url()), "another program"));
 }
 
-TEST_F(PostgresSchema, MigrationsAreNeverEditedAfterTheyLanded) {
+TEST_F(PostgresSchema, IsMadeOnceAndFoundMadeThen) {
   EXPECT_EQ(migrate_store(url(), real_env()).before, 0);
   const auto report = migrate_store(url(), real_env());
   EXPECT_EQ(report.before, postgres::newest_schema());
   EXPECT_EQ(report.after, postgres::newest_schema());
+}
+
+TEST_F(PostgresSchema, StepsAreNeverEditedAfterTheyLanded) {
+  EXPECT_EQ(sha256_hex(postgres::schema_migration(1)),
+            "35e9ab84c6ae2caccea7e8aa81792fe02616a4b1f0e8ac24a487c8c56cb34d6c");
 }
 
 TEST_F(PostgresSchema, OlderOneIsUpgradedWhileItIsInUse) {
