@@ -73,6 +73,34 @@ TEST_F(PostgresTraffic, EventsAreNotReadBeforeThoseThatCommitLate) {
   EXPECT_EQ(events[1].run, next);
 }
 
+/// A run's next number is handed out under the lock of its row: who commits late keeps others out.
+TEST_F(PostgresTraffic, EventsOfOneRunAreNotReadBeforeOneThatCommitsLate) {
+  auto store = open();
+  const RunId run = enqueue(*store);
+  ASSERT_EQ(store->events(run, 0, 10).size(), 1u);
+  auto late = session();
+  late->execute("BEGIN");
+  ask(*late, "UPDATE @.runs SET last_sequence = 2 WHERE id = '" + run + "'");
+  ask(*late, "INSERT INTO @.events (run, sequence, position, kind, at, claim, payload) SELECT '" +
+                 run + "', 2, (pg_current_xact_id()::text::bigint << 20) + 1, 'woken', 0, 0, '{}'");
+  std::atomic<bool> is_done = false;
+  const auto canceller = real_env().spawn({}, [&] {
+    store->cancel(run, {"ops", "", real_env().new_id()});
+    is_done = true;
+  });
+  ASSERT_TRUE(eventually([&] {
+    return ask_number("SELECT count(*) FROM pg_locks WHERE NOT granted") > 0;
+  })) << "the other writer waits for the row";
+  EXPECT_TRUE(store->events(run, 1, 10).empty());
+  EXPECT_FALSE(is_done);
+  late->execute("COMMIT");
+  ASSERT_TRUE(eventually([&] { return is_done.load(); }));
+  const auto events = store->events(run, 1, 10);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_TRUE(events[0].kind.is(EventKind::woken));
+  EXPECT_EQ(events[1].sequence, 3);
+}
+
 /// A transaction may get its number early and a run's lock late, when one with a later number has
 /// written to that run and committed.
 TEST_F(PostgresTraffic, EventsOfARunStandInItsOrderWhateverTheTransactions) {
