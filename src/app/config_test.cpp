@@ -304,9 +304,9 @@ TEST(Config, NamesThatLeadNowhereAreNamedAtTheirLine) {
 }
 
 TEST(Config, EveryMistakeIsOneSafeLine) {
-  for (const char* text :
-       {"a = 'b\n'", "[lease]\nduration = \"1\\n2\\u001b[2J\"", "\"a\\nb\" = 1", "[\"x\\u202e\"]",
-        "a = \x7f", "[agents.\"\\n\"]\nmodels = [\"\\n\"]", "[store]\nurl = \"\\u009b\""}) {
+  for (const char* text : {"a = tr\n", "a = 'b\n'", "[lease]\nduration = \"1\\n2\\u001b[2J\"",
+                           "\"a\\nb\" = 1", "[\"x\\u202e\"]", "a = \x7f",
+                           "[agents.\"\\n\"]\nmodels = [\"\\n\"]", "[store]\nurl = \"\\u009b\""}) {
     const std::string said = problem_of(text);
     EXPECT_TRUE(said.starts_with("f.toml:")) << said;
     std::istringstream lines(said);
