@@ -3,6 +3,8 @@
 // Reading a TOML table key by key, so that every mistake is named with its line, its key and what
 // was expected, and no key of the file goes unread.
 
+#include <cstdint>
+
 // The library asserts that a name begins as one, and tells the mistake in the file behind that.
 #define TOML_ASSERT(expr) static_cast<void>(0)
 #include <toml++/impl/preprocessor.h>
@@ -16,7 +18,6 @@
 #define TOML_UNREACHABLE __builtin_unreachable()
 #include <toml++/toml.h>
 
-#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>

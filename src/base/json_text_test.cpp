@@ -16,7 +16,7 @@ namespace {
 void on_small_stack(std::function<void()> work) {
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 512 * 1024), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, std::size_t{512} << 10), 0);
   pthread_t thread{};
   const auto call = [](void* argument) -> void* {
     (*static_cast<std::function<void()>*>(argument))();

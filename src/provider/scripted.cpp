@@ -39,7 +39,7 @@ struct Entry {
 /// Reads the script; every fault names file and entry.
 class ScriptReader {
  public:
-  ScriptReader(const ProviderSpec& spec) : spec_(spec) {}
+  explicit ScriptReader(const ProviderSpec& spec) : spec_(spec) {}
 
   std::vector<Entry> read() const {
     if (spec_.script.empty()) {
