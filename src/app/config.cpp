@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "app/config_sections.hpp"
+#include "base/safe_text.hpp"
 #include "base/text.hpp"
 #include "store/store.hpp"
 
@@ -148,8 +149,9 @@ void check_heartbeat(TableReader& file, const RuntimeOptions& options, Duration 
 }
 
 std::string parse_error_text(const toml::parse_error& error, const std::string& file) {
+  // The library quotes the characters of the file as they are.
   return fmt::format("{}:{}: not TOML: {} (column {})", file, error.source().begin.line,
-                     error.description(), error.source().begin.column);
+                     safe_line(error.description()), error.source().begin.column);
 }
 
 }  // namespace

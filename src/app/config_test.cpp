@@ -5,7 +5,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
+#include "base/safe_text.hpp"
 #include "env/env.hpp"
 
 namespace holdfast {
@@ -221,6 +223,8 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
       {"[lease\n", "f.toml:1: not TOML"},
       {"[!lease]\n", "f.toml:1: not TOML"},
       {"\n[\x01-store]\n", "f.toml:2: not TOML"},
+      {"\nüber = 1\n", "f.toml:2: not TOML"},
+      {"\n\ufef7 = 1\n", "f.toml:2: not TOML"},
       {"\n[leese]\nduration = \"1s\"", "f.toml:2: leese: unknown key; did you mean \"lease\"?"},
       {"[lease]\ndurations = \"1s\"",
        "f.toml:2: lease.durations: unknown key; did you mean \"duration\"?"},
@@ -297,6 +301,20 @@ TEST(Config, NamesThatLeadNowhereAreNamedAtTheirLine) {
   EXPECT_NE(text.find("f.toml:10: agents.a.tools: no such tool \"zzz\"; add [tools.zzz]"),
             std::string::npos)
       << text;
+}
+
+TEST(Config, EveryMistakeIsOneSafeLine) {
+  for (const char* text : {"a = tr\n", "a = 'b\n'", "[lease]\nduration = \"1\\n2\\u001b[2J\"",
+                           "\"a\\nb\" = 1", "[\"x\\u202e\"]", "a = \x7f",
+                           "[agents.\"\\n\"]\nmodels = [\"\\n\"]", "[store]\nurl = \"\\u009b\""}) {
+    const std::string said = problem_of(text);
+    EXPECT_TRUE(said.starts_with("f.toml:")) << said;
+    std::istringstream lines(said);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_TRUE(line.starts_with("f.toml:")) << said;
+      EXPECT_EQ(safe_line(line), line);
+    }
+  }
 }
 
 TEST(Config, TellsAllMistakesInTheOrderOfTheFile) {

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/safe_text.hpp"
 #include "base/text.hpp"
 #include "holdfast/failure.hpp"
 
@@ -89,8 +90,9 @@ bool names_a_secret(std::string_view key) {
 }
 
 void ConfigProblems::add(unsigned line, std::string_view key, std::string_view text) {
-  lines_.emplace_back(
-      line, fmt::format("{}:{}: {}{}{}", file_, line, key, key.empty() ? "" : ": ", text));
+  // Names and values of the file may hold anything.
+  lines_.emplace_back(line, fmt::format("{}:{}: {}{}{}", file_, line, safe_line(key),
+                                        key.empty() ? "" : ": ", safe_line(text)));
 }
 
 void ConfigProblems::throw_if_any() const {

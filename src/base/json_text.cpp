@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/safe_text.hpp"
 #include "base/text.hpp"
 
 namespace holdfast {
@@ -44,7 +45,9 @@ class Builder : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
-    problem_ = fmt::format("not JSON at byte {}: {}", position, error.what());
+    // The library quotes what it read last: of any length, ending within a character.
+    problem_ = fmt::format("not JSON at byte {}: {}", position,
+                           cut(safe_line(error.what()), kMaxShownError));
     return false;
   }
 
@@ -85,6 +88,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   static constexpr std::size_t kMaxShownDigits = 100;
+  static constexpr std::size_t kMaxShownError = 300;
 
   int max_depth_;
   bool is_exact_;

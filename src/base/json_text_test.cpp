@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/safe_text.hpp"
 #include "base/text.hpp"
 
 namespace holdfast {
@@ -15,7 +16,7 @@ namespace {
 void on_small_stack(std::function<void()> work) {
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 512 * 1024), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, std::size_t{512} << 10), 0);
   pthread_t thread{};
   const auto call = [](void* argument) -> void* {
     (*static_cast<std::function<void()>*>(argument))();
@@ -69,6 +70,19 @@ TEST(ParseJson, SaysWhere) {
   std::string problem;
   EXPECT_EQ(parse_json("{\"a\": }", 64, &problem), std::nullopt);
   EXPECT_NE(problem.find("byte 7"), std::string::npos) << problem;
+}
+
+TEST(ParseJson, QuotesWhatIsNotJsonInOneShortLine) {
+  const std::string texts[] = {
+      "{\"a\"{\"\x8e\"\x93\x86\xdd\xc5\xe5\": []}",  // the quote ends within a character
+      "[1, \x7f\xc2\x85\n]", "[\"a\xe2\x80\xae\" x]", "\"" + std::string(1 << 20, 'a')};
+  for (const std::string& text : texts) {
+    std::string problem;
+    EXPECT_EQ(parse_json(text, 64, &problem), std::nullopt);
+    EXPECT_TRUE(problem.starts_with("not JSON at byte ")) << problem;
+    EXPECT_EQ(safe_line(problem), problem);
+    EXPECT_LT(problem.size(), 400U);
+  }
 }
 
 TEST(ParseJson, RefusesWhatIsNotJson) {

@@ -34,72 +34,6 @@ std::string painted(bool on, Colour colour, std::string_view text) {
   return fmt::format("\x1b[{}m{}\x1b[0m", code_of(colour), text);
 }
 
-/// Length in bytes of the character at `at` of valid UTF-8.
-std::size_t character_length(std::string_view text, std::size_t at) {
-  const auto byte = static_cast<unsigned char>(text[at]);
-  const std::size_t length = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-  return std::min(length, text.size() - at);
-}
-
-std::uint32_t code_point(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) return first;
-  std::uint32_t value = first & (0xffu >> (character.size() + 1));
-  for (std::size_t i = 1; i < character.size(); ++i) {
-    value = (value << 6) | (static_cast<unsigned char>(character[i]) & 0x3fu);
-  }
-  return value;
-}
-
-/// C0, DEL, C1, line and paragraph separators, and the marks that turn the direction of writing.
-bool is_dangerous(std::uint32_t c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f ||
-         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
-
-std::string escaped(std::uint32_t c) {
-  if (c == '\n') return "\\n";
-  if (c == '\r') return "\\r";
-  if (c == '\t') return "\\t";
-  if (c < 0x100) return fmt::format("\\x{:02x}", c);
-  return fmt::format("\\u{:04x}", c);
-}
-
-std::string make_safe(std::string_view text, bool keep_layout) {
-  const auto clean = clean_utf8(text);
-  std::string safe;
-  safe.reserve(clean.size());
-  for (std::size_t at = 0; at < clean.size();) {
-    const auto length = character_length(clean, at);
-    const auto character = std::string_view(clean).substr(at, length);
-    const auto c = code_point(character);
-    if (is_dangerous(c) && !(keep_layout && (c == '\n' || c == '\t'))) {
-      safe += escaped(c);
-    } else {
-      safe += character;
-    }
-    at += length;
-  }
-  return safe;
-}
-
-/// JSON text that a terminal shows as it is: JSON leaves DEL, C1 and direction marks unescaped.
-std::string terminal_json(const std::string& text) {
-  std::string safe;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto length = character_length(text, at);
-    const auto character = std::string_view(text).substr(at, length);
-    const auto c = code_point(character);
-    if (is_dangerous(c)) {
-      safe += fmt::format("\\u{:04x}", c);
-    } else {
-      safe += character;
-    }
-    at += length;
-  }
-  return safe;
-}
-
 }  // namespace
 
 void Output::line(std::string_view text) { raw(std::string(text) + "\n"); }
@@ -112,7 +46,7 @@ void Output::raw(std::string_view text) {
 
 void Output::value(const Json& json) {
   const auto text = dump_json(json);
-  line(setup_.result_is_terminal ? terminal_json(text) : text);
+  line(setup_.result_is_terminal ? safe_json(text) : text);
 }
 
 void Output::need_reader() const {
@@ -153,9 +87,6 @@ std::string Output::paint_note(Colour colour, std::string_view text) const {
   return painted(setup_.colours && setup_.note_is_terminal, colour, text);
 }
 
-std::string safe_line(std::string_view text) { return make_safe(text, false); }
-std::string safe_text(std::string_view text) { return make_safe(text, true); }
-
 std::size_t text_width(std::string_view text) {
   std::size_t width = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -163,7 +94,7 @@ std::size_t text_width(std::string_view text) {
       at = std::min(text.find('m', at), text.size() - 1) + 1;
       continue;
     }
-    at += character_length(text, at);
+    at += character_bytes(text, at);
     ++width;
   }
   return width;
@@ -175,7 +106,7 @@ std::string shorten(std::string_view text, std::size_t width) {
   std::string shown;
   std::size_t count = 0;
   for (std::size_t at = 0; at < safe.size(); ++count) {
-    const auto length = character_length(safe, at);
+    const auto length = character_bytes(safe, at);
     if (count + 1 == width && at + length < safe.size()) return shown + "…";
     shown += safe.substr(at, length);
     at += length;

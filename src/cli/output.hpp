@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/safe_text.hpp"
 #include "holdfast/json.hpp"
 
 namespace holdfast {
@@ -65,11 +66,6 @@ class Output {
   bool status_shown_ = false;
 };
 
-/// Text from a run, a model or a tool for a terminal: one line, control characters (and those that
-/// turn the direction of writing) written as escapes.
-std::string safe_line(std::string_view text);
-/// The same, keeping line breaks and tabs.
-std::string safe_text(std::string_view text);
 /// At most `width` characters of `safe_line`, the last a `…` where something was cut.
 std::string shorten(std::string_view text, std::size_t width);
 std::string shorten_json(const Json& value, std::size_t width);

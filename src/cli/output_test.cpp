@@ -7,21 +7,6 @@
 namespace holdfast {
 namespace {
 
-TEST(Output, ControlCharactersBecomeVisible) {
-  EXPECT_EQ(safe_line("a\x1b[31mb\r\n\tc\x7f"), "a\\x1b[31mb\\r\\n\\tc\\x7f");
-  EXPECT_EQ(safe_line("\xc2\x9b"
-                      "31m"),
-            "\\x9b31m")
-      << "a control character of two bytes";
-  EXPECT_EQ(safe_line("\xe2\x80\xae"
-                      "x"),
-            "\\u202ex")
-      << "turns the direction of writing";
-  EXPECT_EQ(safe_line("Grüße, 世界 🙂"), "Grüße, 世界 🙂");
-  EXPECT_EQ(safe_line("\xff"), "\xef\xbf\xbd");
-  EXPECT_EQ(safe_text("a\n\tb\x1b"), "a\n\tb\\x1b");
-}
-
 TEST(Output, ShortensAtACharacter) {
   EXPECT_EQ(shorten("abcdef", 6), "abcdef");
   EXPECT_EQ(shorten("abcdefg", 6), "abcde…");

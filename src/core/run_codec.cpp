@@ -4,55 +4,13 @@
 #include <string>
 
 #include "base/text.hpp"
+#include "core/lenient.hpp"
 
 namespace holdfast {
 namespace {
 
-void read(const Json& object, const char* key, bool& value) {
-  const Json* found = find_member(object, key);
-  if (found != nullptr && found->is_boolean()) value = found->get<bool>();
-}
-void read(const Json& object, const char* key, std::int64_t& value) {
-  const Json* found = find_member(object, key);
-  if (found != nullptr && found->is_number_integer()) value = found->get<std::int64_t>();
-}
-void read(const Json& object, const char* key, int& value) {
-  const Json* found = find_member(object, key);
-  if (found != nullptr && found->is_number_integer()) value = found->get<int>();
-}
-void read(const Json& object, const char* key, double& value) {
-  const Json* found = find_member(object, key);
-  if (found != nullptr && found->is_number()) value = found->get<double>();
-}
-void read(const Json& object, const char* key, std::string& value) {
-  const Json* found = find_member(object, key);
-  if (found != nullptr && found->is_string()) value = found->get<std::string>();
-}
-void read(const Json& object, const char* key, Json& value) {
-  if (const Json* found = find_member(object, key)) value = *found;
-}
-/// A damaged row may hold anything: what follows adds a few of these, and must not overflow.
-constexpr std::int64_t kFarthest = std::int64_t{1} << 53;
-
-void read(const Json& object, const char* key, Duration& value) {
-  std::int64_t count = value.count();
-  read(object, key, count);
-  value = Duration(std::clamp(count, -kFarthest, kFarthest));
-}
-template <class Clock>
-void read(const Json& object, const char* key, std::chrono::time_point<Clock, Duration>& value) {
-  Duration since = value.time_since_epoch();
-  read(object, key, since);
-  value = std::chrono::time_point<Clock, Duration>(since);
-}
-template <class T>
-void read(const Json& object, const char* key, std::optional<T>& value) {
-  const Json* found = find_member(object, key);
-  if (found == nullptr || found->is_null()) return;
-  T held{};
-  read(object, key, held);
-  value = held;
-}
+using lenient::kFarthest;
+using lenient::read;
 
 /// The value of the word at `key`; `otherwise` for words that this build does not know.
 template <class E>

@@ -98,31 +98,6 @@ void check_times(const RunRequest& request) {
   }
 }
 
-void fill_defaults(const Json& root, const Json& schema, Json* value, int depth) {
-  if (depth > 64 || !schema.is_object()) return;
-  if (auto ref = schema.find("$ref"); ref != schema.end() && ref->is_string()) {
-    if (const Json* target = find_local_reference(root, ref->get_ref<const std::string&>())) {
-      fill_defaults(root, *target, value, depth + 1);
-    }
-  }
-  if (value->is_object()) {
-    auto properties = schema.find("properties");
-    if (properties == schema.end() || !properties->is_object()) return;
-    for (const auto& [key, rule] : properties->items()) {
-      auto present = value->find(key);
-      if (present != value->end()) {
-        fill_defaults(root, rule, &*present, depth + 1);
-      } else if (rule.is_object() && rule.contains("default")) {
-        (*value)[key] = rule["default"];
-      }
-    }
-  } else if (value->is_array()) {
-    auto items = schema.find("items");
-    if (items == schema.end()) return;
-    for (Json& item : *value) fill_defaults(root, *items, &item, depth + 1);
-  }
-}
-
 }  // namespace
 
 std::size_t size_of_value(const Json& value) {
@@ -152,11 +127,6 @@ void check_request(const RunRequest& request, const Limits& limits) {
            std::to_string(kMaxRequeues));
   }
   check_labels(request.labels);
-}
-
-Json with_defaults(const Json& schema, Json value) {
-  fill_defaults(schema, schema, &value, 0);
-  return value;
 }
 
 }  // namespace holdfast

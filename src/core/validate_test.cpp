@@ -332,5 +332,44 @@ TEST(WithDefaults, FillsAbsentDeclaredPropertiesOnly) {
   EXPECT_EQ(with_defaults(Json::parse(R"({"$ref":"#"})"), Json::object()), Json::object());
 }
 
+/// A definition that names the next two, twice each: by reference and as its own member.
+Json tangle(int definitions) {
+  Json schema = Json::parse(R"({"$ref":"#/$defs/0"})");
+  for (int i = 0; i < definitions; ++i) {
+    const auto next = [&](int step) {
+      return Json{{"$ref", "#/$defs/" + std::to_string((i + step) % definitions)}};
+    };
+    schema["$defs"][std::to_string(i)] = {
+        {"$ref", "#/$defs/" + std::to_string((i + 1) % definitions)},
+        {"properties",
+         {{"a", next(1)}, {"b", next(2)}, {"n" + std::to_string(i), {{"default", i}}}}}};
+  }
+  return schema;
+}
+
+TEST(WithDefaults, MeetsEachPartOnceWhateverTheReferences) {
+  constexpr int kDefinitions = 30;
+  constexpr int kDepth = 60;
+  const Json schema = tangle(kDefinitions);
+  Json value = Json::object();
+  for (int i = 0; i < kDepth; ++i) value = Json{{"a", std::move(value)}};
+  // At each level: 30 definitions, and their 30 members that lead to one.
+  EXPECT_LE(fill_defaults(schema, value), 2u * kDefinitions * (kDepth + 1));
+  const Json* innermost = &value;
+  for (int i = 0; i < kDepth; ++i) innermost = &innermost->at("a");
+  EXPECT_EQ(innermost->size(), static_cast<std::size_t>(kDefinitions));
+  EXPECT_EQ(innermost->at("n29"), 29);
+}
+
+TEST(WithDefaults, DoesNotLookIntoWhatItFilledIn) {
+  // Each default would be met by the other definition, and filled again, without end.
+  const Json schema = Json::parse(R"({"$ref":"#/$defs/x","$defs":{
+      "x":{"$ref":"#/$defs/y","properties":{"a":{"$ref":"#","default":{}}}},
+      "y":{"properties":{"a":{"$ref":"#","default":{}},"b":{"$ref":"#","default":{}}}}}})");
+  EXPECT_EQ(with_defaults(schema, Json::object()), Json::parse(R"({"a":{},"b":{}})"));
+  EXPECT_EQ(with_defaults(schema, Json::parse(R"({"a":{}})")),
+            Json::parse(R"({"a":{"a":{},"b":{}},"b":{}})"));
+}
+
 }  // namespace
 }  // namespace holdfast

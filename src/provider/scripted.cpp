@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/safe_text.hpp"
 #include "base/text.hpp"
 #include "core/classify.hpp"
 #include "provider/providers.hpp"
@@ -18,6 +19,9 @@ constexpr const char* kExpected =
     "an entry is {\"reply\": \"text\"} or {\"tool_calls\": [{\"name\": \"…\", \"arguments\": "
     "{…}}]}, each with \"delay\": \"2s\" and \"errors\": [{\"status\": 503, \"headers\": {}, "
     "\"body\": \"…\"}] if wanted";
+
+/// A key of the script, for messages.
+std::string shown_key(const std::string& key) { return cut(safe_line(key), 60); }
 
 struct ScriptedError {
   int status = 500;
@@ -35,7 +39,7 @@ struct Entry {
 /// Reads the script; every fault names file and entry.
 class ScriptReader {
  public:
-  ScriptReader(const ProviderSpec& spec) : spec_(spec) {}
+  explicit ScriptReader(const ProviderSpec& spec) : spec_(spec) {}
 
   std::vector<Entry> read() const {
     if (spec_.script.empty()) {
@@ -79,7 +83,7 @@ class ScriptReader {
     if (!json.is_object()) refuse(index, std::string("is ") + json.type_name());
     for (const auto& [key, value] : json.items()) {
       if (key != "reply" && key != "tool_calls" && key != "delay" && key != "errors") {
-        refuse(index, "unknown key `" + key + "`");
+        refuse(index, "unknown key `" + shown_key(key) + "`");
       }
     }
     if (json.contains("reply") == json.contains("tool_calls")) {
@@ -111,7 +115,7 @@ class ScriptReader {
       if (!is_named) refuse(index, "each tool call needs a `name`");
       for (const auto& [key, value] : call.items()) {
         if (key != "name" && key != "arguments") {
-          refuse(index, "unknown key `" + key + "` in a tool call");
+          refuse(index, "unknown key `" + shown_key(key) + "` in a tool call");
         }
       }
       ToolCall out;
@@ -146,7 +150,7 @@ class ScriptReader {
         } else if (key == "headers") {
           out.headers = read_headers(value, index);
         } else {
-          refuse(index, "unknown key `" + key + "` in an error");
+          refuse(index, "unknown key `" + shown_key(key) + "` in an error");
         }
       }
       errors.push_back(std::move(out));
@@ -159,7 +163,7 @@ class ScriptReader {
     std::map<std::string, std::string> headers;
     for (const auto& [name, value] : json.items()) {
       if (!value.is_string() && !value.is_number()) {
-        refuse(index, "header `" + name + "` must be a text");
+        refuse(index, "header `" + shown_key(name) + "` must be a text");
       }
       std::string lower = name;
       std::transform(lower.begin(), lower.end(), lower.begin(),

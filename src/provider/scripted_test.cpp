@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/safe_text.hpp"
 #include "provider/providers.hpp"
 #include "support/fake_env.hpp"
 
@@ -194,6 +195,28 @@ TEST(Scripted, RefusesAnEmptyListAndNumbersThatWouldBeRounded) {
     } catch (const RefusedError& error) {
       EXPECT_EQ(error.refusal(), Refusal::usage);
       EXPECT_NE(std::string(error.what()).find(script.spec().script), std::string::npos);
+    }
+  }
+}
+
+TEST(Scripted, ARefusalIsOneShortLineWhateverTheScriptHolds) {
+  const std::string keys[] = {"\\u001b[2J\\n", std::string(5000, 'k')};
+  for (const std::string& key : keys) {
+    for (const std::string& text :
+         {"[{\"" + key + "\": 1}]", "[{\"tool_calls\": [{\"name\": \"t\", \"" + key + "\": 1}]}]",
+          "[{\"reply\": \"\", \"errors\": [{\"status\": 500, \"" + key + "\": 1}]}]",
+          "[{\"reply\": \"\", \"errors\": [{\"status\": 500, \"headers\": {\"" + key +
+              "\": []}}]}]"}) {
+      const ScriptFile script(text);
+      testing::FakeEnv env;
+      try {
+        make_scripted(script.spec(), env);
+        ADD_FAILURE() << text;
+      } catch (const RefusedError& error) {
+        const std::string said = error.what();
+        EXPECT_EQ(safe_line(said), said);
+        EXPECT_LT(said.size(), 1000U) << said;
+      }
     }
   }
 }

@@ -1,5 +1,7 @@
 #include "store/worker_codec.hpp"
 
+#include "core/lenient.hpp"
+
 namespace holdfast {
 
 Json encode(const WorkerRow& row) {
@@ -11,17 +13,18 @@ Json encode(const WorkerRow& row) {
 }
 
 WorkerRow decode_worker(const Json& json) {
+  using lenient::read;
   WorkerRow row;
-  row.name = json.value("name", "");
-  row.host = json.value("host", "");
-  row.pid = json.value("pid", 0);
-  row.started_at = WallTime(Duration(json.value("started_at", std::int64_t{0})));
-  row.agents = json.value("agents", std::vector<std::string>());
-  row.queues = json.value("queues", std::vector<std::string>());
-  row.slots = json.value("slots", 0);
-  row.busy = json.value("busy", 0);
-  row.stuck = json.value("stuck", 0);
-  row.presence = json.value("presence", "");
+  read(json, "name", row.name);
+  read(json, "host", row.host);
+  read(json, "pid", row.pid);
+  read(json, "started_at", row.started_at);
+  read(json, "agents", row.agents);
+  read(json, "queues", row.queues);
+  read(json, "slots", row.slots);
+  read(json, "busy", row.busy);
+  read(json, "stuck", row.stuck);
+  read(json, "presence", row.presence);
   return row;
 }
 

@@ -48,6 +48,7 @@ void check_refusal(const RefusedError& error) {
   expect(error.refusal() == Refusal::usage, "a mistake in a file is wrong usage", error.what());
   for (const std::string_view line : fuzz::split(error.what(), "\n")) {
     expect(line.starts_with("holdfast.toml:"), "every problem names its file", line);
+    expect(fuzz::is_safe_line(line), "a problem can be shown", line);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/safe_text.hpp"
 #include "base/text.hpp"
 
 namespace holdfast::fuzz {
@@ -46,7 +47,10 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// What people and stores can take: nothing in it would be replaced.
+/// What stores can take: nothing in it would be replaced.
 inline bool is_utf8(std::string_view text) { return clean_utf8(text) == text; }
+
+/// What people can take: one line of letters, nothing that a terminal would obey.
+inline bool is_safe_line(std::string_view text) { return safe_line(text) == text; }
 
 }  // namespace holdfast::fuzz

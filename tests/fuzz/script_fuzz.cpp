@@ -65,7 +65,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const RefusedError& error) {
     expect(error.refusal() == Refusal::usage, "a wrong script is wrong usage", error.what());
     expect(fuzz::contains(error.what(), spec.script), "a refusal names the script", error.what());
-    expect(fuzz::is_utf8(error.what()), "a refusal can be shown", error.what());
+    expect(fuzz::is_safe_line(error.what()), "a refusal can be shown", error.what());
+    expect(std::string_view(error.what()).size() < 1024, "a refusal is a sentence", error.what());
   }
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/safe_text.hpp"
 #include "base/text.hpp"
 #include "holdfast/runtime.hpp"
 
@@ -199,7 +200,7 @@ std::string show(const Target& target) {
   }
   text += "/" + database;
   if (target.schema != "holdfast") text += "?schema=" + target.schema;
-  return text;
+  return safe_line(text);  // %XX can be anything
 }
 
 }  // namespace
@@ -252,7 +253,7 @@ std::string redact_url(const std::string& url) {
                          });
   if (is_scheme) return url.substr(0, scheme) + ":…";
   const bool may_hide = url.find_first_of("=@:/ ") != std::string::npos;
-  return may_hide || url.size() > 64 ? "…" : clean_utf8(url);
+  return may_hide || url.size() > 64 ? "…" : safe_line(url);
 }
 
 }  // namespace holdfast::postgres
