@@ -138,13 +138,8 @@ std::optional<WallTime> parse_time(std::string_view text) {
 }
 
 std::string format_time(WallTime time) {
-  // A damaged row may hold any number.
-  time = std::clamp(time, kFirstTime, kLastTime);
   // A damaged row may hold any number; years have four digits.
-  constexpr WallTime kFirst = std::chrono::sys_days{std::chrono::year{0} / 1 / 1};
-  constexpr WallTime kLast = WallTime{std::chrono::sys_days{std::chrono::year{9999} / 12 / 31}} +
-                             std::chrono::hours(24) - Duration(1);
-  time = std::clamp(time, kFirst, kLast);
+  time = std::clamp(time, kFirstTime, kLastTime);
   const auto day = std::chrono::floor<days>(time);
   const std::chrono::year_month_day date{day};
   const std::chrono::hh_mm_ss clock{time - day};
