@@ -174,5 +174,38 @@ TEST(RunCodec, TakesAnUnknownEffectForTheMostCarefulOne) {
   EXPECT_TRUE(decode_fence(json).is_unsafe());
 }
 
+/// The numbers furthest from zero that a damaged row may hold, and what is made of them: far, and
+/// a few of them can be added.
+struct Damaged {
+  std::int64_t held;
+  std::int64_t taken;
+};
+constexpr std::int64_t kFar = 9'007'199'254'740'992;  // 2^53
+constexpr Damaged kDamaged[] = {{INT64_MAX, kFar}, {kFar + 1, kFar},   {kFar, kFar},
+                                {-kFar, -kFar},    {-kFar - 1, -kFar}, {INT64_MIN, -kFar}};
+
+TEST(RunCodec, TakesNoDurationOrTimeThatCannotBeAddedTo) {
+  for (const auto& [held, taken] : kDamaged) {
+    const Fence fence = decode_fence({{"since", held}, {"deadline", held}, {"timeout", held}});
+    EXPECT_EQ(fence.since.time_since_epoch().count(), taken) << held;
+    EXPECT_EQ(fence.deadline.time_since_epoch().count(), taken) << held;
+    EXPECT_EQ(fence.timeout.count(), taken) << held;
+    const Wait wait = decode_wait({{"timeout", held}, {"deadline", held}});
+    EXPECT_EQ(wait.timeout.value_or(Duration(0)).count(), taken) << held;
+    EXPECT_EQ(wait.deadline.value_or(WallTime()).time_since_epoch().count(), taken) << held;
+    EXPECT_EQ(decode_policy({{"lease", held}}).lease.count(), taken) << held;
+  }
+}
+
+TEST(RunCodec, TakesNoUsageThatCannotBeAddedTo) {
+  for (const auto& [held, taken] : kDamaged) {
+    const Usage usage = decode_usage(
+        {{"prompt_tokens", held}, {"completion_tokens", held}, {"total_tokens", held}});
+    EXPECT_EQ(usage.prompt_tokens, taken) << held;
+    EXPECT_EQ(usage.completion_tokens, taken) << held;
+    EXPECT_EQ(usage.total_tokens, taken) << held;
+  }
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -21,14 +22,17 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// All of the code below these folders, as one text.
-std::string code_below(const std::vector<std::string>& folders) {
+/// All of the code below these folders in files whose names end in one of these, as one text.
+std::string code_below(const std::vector<std::string>& folders,
+                       const std::vector<std::string>& endings = {".cpp", ".hpp"}) {
   std::string code;
   for (const std::string& folder : folders) {
     if (!fs::exists(kSources / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(kSources / folder)) {
-      const std::string ending = entry.path().extension().string();
-      if (ending == ".cpp" || ending == ".hpp") code += text_of(entry.path());
+      const std::string name = entry.path().filename().string();
+      const bool is_wanted = std::ranges::any_of(
+          endings, [&](const std::string& ending) { return name.ends_with(ending); });
+      if (is_wanted) code += text_of(entry.path());
     }
   }
   return code;
@@ -73,7 +77,7 @@ std::vector<Promise> promises() {
 }
 
 TEST(Reliability, EveryTestItNamesIsThere) {
-  const std::string code = code_below({"src", "tests"});
+  const std::string code = code_below({"src", "tests"}, {"_test.cpp"});
   const auto tests = found_in(code, R"(\bTEST(?:_F|_P)?\((\w+),\s*(\w+)\))", true);
   ASSERT_GT(tests.size(), 200u);
   const std::string page = text_of(kSources / "docs/reliability.md");
