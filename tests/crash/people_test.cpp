@@ -43,16 +43,8 @@ TEST(People, ACancelledRunInBackoffIsNeverClaimedAgain) {
   site.expect_sound();
 }
 
-/// The model answers in its own time after the cancel: with a reply, a failure, or never.
-void expect_cancelled_whatever_comes(const Json& turn, const std::string& failpoint,
-                                     bool kill_worker) {
-  Site site;
-  site.script("plain", Json::array({turn}));
-  const std::string run = site.enqueue("plain");
-  Process worker = site.worker({}, {{"HOLDFAST_FAILPOINTS", failpoint}});
-  ASSERT_TRUE(eventually(seconds(20), [&] { return site.status(run) == "running"; }));
-  EXPECT_EQ(site.cli({"cancel", run}).code, 0);
-  if (kill_worker) worker.kill();
+/// Nothing becomes of a cancelled run, also where another worker looks for work.
+void expect_it_stays_cancelled(Site& site, const std::string& run) {
   Process other = site.worker();
   let_pass(milliseconds(scaled(2500, 6000)));
   EXPECT_EQ(site.status(run), "cancelled");
@@ -64,6 +56,19 @@ void expect_cancelled_whatever_comes(const Json& turn, const std::string& failpo
   site.expect_sound();
 }
 
+/// The model answers in its own time after the cancel: with a failure, or never.
+void expect_cancelled_whatever_comes(const Json& turn, const std::string& failpoint,
+                                     bool kill_worker) {
+  Site site;
+  site.script("plain", Json::array({turn}));
+  const std::string run = site.enqueue("plain");
+  Process worker = site.worker({}, {{"HOLDFAST_FAILPOINTS", failpoint}});
+  ASSERT_TRUE(eventually(seconds(20), [&] { return site.status(run) == "running"; }));
+  EXPECT_EQ(site.cli({"cancel", run}).code, 0);
+  if (kill_worker) worker.kill();
+  expect_it_stays_cancelled(site, run);
+}
+
 TEST(People, ARetryableFailureAfterTheCancelSchedulesNothing) {
   expect_cancelled_whatever_comes(failing_with(503), "settle.before=pause:2000", false);
 }
@@ -71,7 +76,20 @@ TEST(People, AFinalFailureAfterTheCancelIsNoDeadLetter) {
   expect_cancelled_whatever_comes(failing_with(400), "settle.before=pause:2000", false);
 }
 TEST(People, ASuccessAfterTheCancelStaysCancelled) {
-  expect_cancelled_whatever_comes({{"reply", "late"}, {"delay", "1s"}}, "", false);
+  Settings settings;
+  settings.lease = "600s";
+  settings.heartbeat = "200s";  // nobody tells the worker of the cancel while its tool is held
+  Site site(settings);
+  site.hold("lookup");
+  const std::string run = site.enqueue("reader");
+  Process worker = site.worker();
+  ASSERT_TRUE(site.has_started("lookup"));
+  EXPECT_EQ(site.cli({"cancel", run}).code, 0);
+  site.let_go("lookup");
+  const auto is_recorded = [&] { return site.count_events(run, EventKind::tool) == 1; };
+  EXPECT_TRUE(eventually(seconds(20), is_recorded)) << "what it did is not lost";
+  EXPECT_EQ(site.times("lookup", "end"), 1);
+  expect_it_stays_cancelled(site, run);
 }
 TEST(People, AWorkerThatDiesAfterTheCancelIsNotReaped) {
   expect_cancelled_whatever_comes({{"reply", "late"}, {"delay", "30s"}}, "", true);

@@ -24,6 +24,14 @@ class PostgresSession : public PostgresTest {
               ".presences p ON k.objid::bigint = (p.lock_key & 4294967295) WHERE k.locktype = "
               "'advisory')");
   }
+  /// Nobody holds the lock: a row like that of a worker that is there, but for these three.
+  void say_present(const std::string& worker_server_key) const {
+    auto db = session();
+    db->send_text(
+        db->in_schema("INSERT INTO @.presences (worker, server, lock_key, state) SELECT " +
+                      worker_server_key + ", state FROM @.presences LIMIT 1"));
+    db->flush();
+  }
 };
 
 TEST_F(PostgresSession, LostReplyOfACommitIsAskedAgainAndAppliesOnce) {
@@ -125,6 +133,22 @@ TEST_F(PostgresSession, DeadlockIsTriedAgain) {
   for (const auto& result : results) EXPECT_EQ(result.answer, ChangeResult::Answer::applied);
 }
 
+TEST_F(PostgresSession, ErrorThatIsNoCollisionIsToldAtOnce) {
+  auto store = open();
+  // A sequence does not go back with its transaction: it counts how often this was tried.
+  auto other = session();
+  other->send_text(other->in_schema("CREATE SEQUENCE @.tries"));
+  other->send_text(
+      other->in_schema("CREATE FUNCTION @.refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN "
+                       "PERFORM nextval('@.tries'); RAISE EXCEPTION 'refused'; END$$"));
+  other->send_text(
+      other->in_schema("CREATE TRIGGER refuse BEFORE INSERT ON @.runs FOR EACH ROW "
+                       "EXECUTE FUNCTION @.refuse()"));
+  other->flush();
+  EXPECT_THROW(enqueue(*store), StoreError);
+  EXPECT_EQ(ask_number("SELECT last_value FROM @.tries WHERE is_called"), 1);
+}
+
 TEST_F(PostgresSession, LockHeldByOthersFailsOnlyWhoNeedsIt) {
   auto store = open();
   const RunId locked = enqueue(*store);
@@ -181,6 +205,16 @@ TEST_F(PostgresSession, LockThatWasLostWithAnotherServerProvesNothing) {
   EXPECT_TRUE(store->presence()->watch(0ms, {}).empty());
 }
 
+TEST_F(PostgresSession, WorkerThatIsNotYetBackFromAnotherServerIsNotProvenGone) {
+  auto store = open();
+  const auto hold = store->presence()->hold(real_env().make_identity());
+  say_present("'elsewhere', server - 1, lock_key + 1");
+  say_present("'here', server, lock_key + 2");
+  // Nobody holds a lock in either name. With the server that it was on, the one lost its lock, too.
+  EXPECT_EQ(store->presence()->prove_gone("elsewhere"), nullptr);
+  EXPECT_NE(store->presence()->prove_gone("here"), nullptr);
+}
+
 TEST_F(PostgresSession, DroppedConnectionOfAPresenceIsNoDeath) {
   auto store = open();
   auto watcher = open();
@@ -224,6 +258,23 @@ TEST_F(PostgresSession, KilledProcessIsSeenToBeGone) {
   EXPECT_TRUE(store->presence()->watch(300ms, {}).empty());
   close(told[0]);
   close(told[1]);
+}
+
+TEST_F(PostgresSession, WatcherThatWasCutOffItselfSuspectsNobodyYet) {
+  auto store = open();
+  const auto hold = store->presence()->hold(real_env().make_identity());
+  auto watcher = open();
+  EXPECT_TRUE(watcher->presence()->watch(1ms, {}).empty());
+  say_present("'away', server, lock_key + 1");
+  const std::string watching =
+      "FROM pg_locks WHERE locktype = 'advisory' AND granted AND objid::bigint = "
+      "(hashtextextended('holdfast @. watch', 0) & 4294967295)";
+  const auto process = static_cast<pid_t>(ask_number("SELECT pid " + watching));
+  terminate("a.pid = " + std::to_string(process));
+  EXPECT_TRUE(eventually([&] { return kill(process, 0) != 0; }));
+  // What cut it off may have cut off the others, too, and they are about to come back.
+  EXPECT_TRUE(watcher->presence()->watch(1ms, {}).empty());
+  EXPECT_EQ(store->presence()->watch(0ms, {}), std::vector<WorkerId>{"away"});
 }
 
 TEST_F(PostgresSession, OneProcessWatchesAtATime) {

@@ -139,7 +139,8 @@ TEST_P(SimPlantedDeathTest, IsFound) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, SimPlantedDeathTest,
-    ::testing::Values(Planted{"mine_claim,mine_holder,mine_status", zombies, "one writer at a claim"},
+    ::testing::Values(Planted{"mine_claim,mine_holder,mine_status", zombies,
+                              "one writer at a claim"},
                       Planted{"decide_fence_first,settle_fence,claim_safe", tools_that_fail,
                               "shape of lease and fence"},
                       Planted{"decide_lost_safe,settle_fence,claim_safe", workers_lost_within_tools,

@@ -292,8 +292,11 @@ void Connection::roll_back() noexcept {
 
 bool Connection::is_usable() {
   if (is_broken_ || PQstatus(conn_) != CONNECTION_OK) return false;
-  // A session that the server ended has something to read, though nothing was asked.
-  if (wait_readable(Duration(0)) && PQconsumeInput(conn_) != 1) return false;
+  // A session that the server ended has something to read, though nothing was asked: its reason,
+  // and behind that its end.
+  while (wait_readable(Duration(0))) {
+    if (PQconsumeInput(conn_) != 1) return false;
+  }
   if (PQstatus(conn_) != CONNECTION_OK) return false;
   const auto is_on = [&](const char* setting) {
     const char* value = PQparameterStatus(conn_, setting);

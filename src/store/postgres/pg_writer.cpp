@@ -35,6 +35,11 @@ struct LostBeforeCommit {
 /// A server that refuses at once may be back at once; one that says nothing has been waited for.
 constexpr Duration kRefusedAtOnce = std::chrono::seconds(1);
 
+/// Only a collision is gone the next time.
+bool may_try_again(const PgError& error, int tries) {
+  return HOLDFAST_GUARD("collision_retried", error.is_collision()) && tries < kMostTries;
+}
+
 }  // namespace
 
 PgWriter::PgWriter(const Target& target, Env& env, PgRows::IsGone is_gone, PgRows::Clock clock,
@@ -177,7 +182,7 @@ void PgWriter::try_batch(Session& session, const Batch& batch) {
       if (error.is_lost() || (session.db != nullptr && session.db->is_broken())) {
         throw LostBeforeCommit{std::current_exception(), session.db != nullptr};
       }
-      if (!HOLDFAST_GUARD("collision_retried", error.is_collision()) || tries == kMostTries) throw;
+      if (!may_try_again(error, tries)) throw;
       pause_before_retry(tries);
       continue;
     } catch (...) {
@@ -192,7 +197,7 @@ void PgWriter::try_batch(Session& session, const Batch& batch) {
       session.db->roll_back();
       session.rows.rolled_back();
       if (error.is_lost()) throw UnknownCommit(target_, error.what());
-      if (!error.is_collision() || tries == kMostTries) throw;
+      if (!may_try_again(error, tries)) throw;
       pause_before_retry(tries);
     }
   }
