@@ -110,6 +110,9 @@ CREATE TABLE workers (
   json TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 )sql",
+    R"sql(
+CREATE TABLE circuits (target TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT, WITHOUT ROWID;
+)sql",
 };
 
 std::int64_t ask_number(Connection& db, const char* sql) {

@@ -210,6 +210,18 @@ class SqliteStore : public VerbStore {
     return rows;
   }
 
+  std::vector<Circuit> circuits() override {
+    return read([](SqliteRows&, Connection& db) {
+      std::vector<Circuit> found;
+      auto cursor = db.query(kCircuits);
+      while (cursor.next()) {
+        found.push_back(
+            decode_circuit(cursor.text(0), parse_json(cursor.view(1)).value_or(Json())));
+      }
+      return found;
+    });
+  }
+
   PresenceBoard* presence() override { return &presence_; }
 
   void wait_for_work(Duration max, const std::stop_token& stop) override { wake_.wait(max, stop); }

@@ -149,6 +149,11 @@ inline constexpr char kReportWorker[] =
     "ON CONFLICT DO UPDATE SET seen_at = excluded.seen_at, json = excluded.json";
 inline constexpr char kForgetWorker[] = "DELETE FROM workers WHERE id = ?1";
 inline constexpr char kWorkers[] = "SELECT id, seen_at, json FROM workers ORDER BY id";
+inline constexpr char kFindCircuit[] = "SELECT json FROM circuits WHERE target = ?1";
+inline constexpr char kSaveCircuit[] =
+    "INSERT INTO circuits (target, json) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET json = "
+    "excluded.json";
+inline constexpr char kCircuits[] = "SELECT target, json FROM circuits ORDER BY target";
 inline constexpr char kGetMeta[] = "SELECT value FROM meta WHERE key = ?1";
 inline constexpr char kSetMeta[] =
     "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = "
