@@ -41,7 +41,7 @@ class FakeBoard : public CircuitBoard {
 };
 
 /// Answers, or throws what it is told.
-class Fake : public Provider {
+class ToldProvider : public Provider {
  public:
   ModelReply complete(const std::string& model, const ModelRequest&, const CallContext&) override {
     ++calls;
@@ -59,8 +59,8 @@ class Fake : public Provider {
 class ChainCircuit : public ::testing::Test {
  protected:
   ChainCircuit() {
-    auto a = std::make_unique<Fake>();
-    auto b = std::make_unique<Fake>();
+    auto a = std::make_unique<ToldProvider>();
+    auto b = std::make_unique<ToldProvider>();
     auto board = std::make_unique<FakeBoard>();
     a_ = a.get();
     b_ = b.get();
@@ -84,8 +84,8 @@ class ChainCircuit : public ::testing::Test {
   }
 
   testing::FakeEnv env_;
-  Fake* a_ = nullptr;
-  Fake* b_ = nullptr;
+  ToldProvider* a_ = nullptr;
+  ToldProvider* b_ = nullptr;
   FakeBoard* board_ = nullptr;
   std::unique_ptr<ModelChain> chain_;
 };

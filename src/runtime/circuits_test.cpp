@@ -56,7 +56,7 @@ class CircuitsTest : public ::testing::Test {
 TEST_F(CircuitsTest, ARunWaitsUnchargedAndGoesOnWhenTheProviderIsBack) {
   open(200ms);
   work_until([&] { return runtime_->get(id_).finished_at.has_value(); });
-  const Run run = runtime_->get(id_);
+  const auto run = runtime_->get(id_);
   EXPECT_TRUE(run.status.is(Status::completed));
   EXPECT_EQ(run.answer, Json("done"));
   EXPECT_EQ(run.requeue_count, 3) << "for each call that failed, and for nothing else";

@@ -145,6 +145,7 @@ TEST_F(SqliteFile, MigrationReportsTheVersionsBeforeAndAfter) {
 TEST_F(SqliteFile, LandedMigrationsAreUnchanged) {
   const std::vector<std::string> digests{
       "15797908216ef331fd1b791a0a09a788c829865815d60a0759a920e43a8b51a1",
+      "5a83a5c469eb2d84136ee4e941fdc693b80b39f32c23dddde7fb5dde3ce3feec",
   };
   ASSERT_EQ(digests.size(), static_cast<std::size_t>(sqlite::newest_version()));
   for (std::size_t i = 0; i < digests.size(); ++i) {
@@ -196,17 +197,23 @@ TEST_F(SqliteFile, KeepsRunsOverReopening) {
   EXPECT_EQ(open()->find(id)->status, Status::queued);
 }
 
-TEST_F(SqliteFile, AnotherBootEndsAllLeasesAndFences) {
+TEST_F(SqliteFile, AnotherBootEndsAllLeasesFencesAndCircuits) {
   std::string id;
   {
     auto store = open();
     id = enqueue(*store).id;
     const auto claimed = store->claim({"w", {offer()}, {}, 1, {}}).runs.at(0);
     store->fence(claimed.lease, a_fence("pay#1"));
+    CallEnd spent;
+    spent.what = CallEnd::What::failed;
+    spent.cls = FailureClass::quota_exhausted;
+    store->note_call("main/gpt", spent, {});
+    EXPECT_TRUE(store->admit_call("main/gpt", 1s).is_open);
   }
   EXPECT_FALSE(open()->find(id)->lease_lost_by_presence);
   env.reboot("second-boot");
   auto store = open();
+  EXPECT_FALSE(store->admit_call("main/gpt", 1s).is_open) << "its clock counts no more";
   const auto run = *store->find(id);
   EXPECT_EQ(run.lease_until, StoreTime{});
   EXPECT_TRUE(run.lease_lost_by_presence);

@@ -51,6 +51,7 @@ void settle_boot(Connection& db, Env& env) {
   try {
     db.run(kExpireAllLeases);
     db.run(kEndAllFences);
+    db.run(kCloseAllCircuits);
     db.run(kSetMeta, kBootId, env.boot_id());
     db.execute("COMMIT");
   } catch (...) {

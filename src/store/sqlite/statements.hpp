@@ -130,6 +130,7 @@ inline constexpr char kExpireAllLeases[] =
     "WHERE lease_key IS NOT NULL";
 inline constexpr char kEndAllFences[] =
     "UPDATE runs SET fence = json_set(fence, '$.deadline', 0) WHERE fence IS NOT NULL";
+inline constexpr char kCloseAllCircuits[] = "DELETE FROM circuits";
 
 // Counts
 inline constexpr char kAddCount[] =
