@@ -85,8 +85,10 @@ MigrationReport prepare_file(const std::string& path, Env& env) {
   } else {
     create_file(path);
   }
+  const auto id = store_id_of_file(path);
   Connection db(path, false);
   check_version(db);
+  check_log_is_own(db, id);
   use_log_mode(db);
   db.execute("PRAGMA synchronous = FULL");
   const MigrationReport report = migrate_schema(db);

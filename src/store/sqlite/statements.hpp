@@ -155,6 +155,9 @@ inline constexpr char kSaveCircuit[] =
     "INSERT INTO circuits (target, json) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET json = "
     "excluded.json";
 inline constexpr char kCircuits[] = "SELECT target, json FROM circuits ORDER BY target";
+inline constexpr char kGetStoreId[] = "SELECT value FROM meta WHERE key = 'store_id'";
+inline constexpr char kMarkLog[] =
+    "UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE key = 'log_mark'";
 inline constexpr char kGetMeta[] = "SELECT value FROM meta WHERE key = ?1";
 inline constexpr char kSetMeta[] =
     "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = "
