@@ -23,12 +23,11 @@ struct Limits {
   int depth = 64;
 };
 
-/// Read and checked here; the circuit itself comes with the providers that trip it (spec, section
-/// 11 `[circuit]`).
+/// When a model of a provider is left alone for a while (spec, sections 6 and 11 `[circuit]`).
 struct CircuitOptions {
-  int threshold = 5;
-  Duration open = std::chrono::seconds(30);
-  Duration quota_open = std::chrono::minutes(15);
+  int threshold = 5;                               ///< failures in a row, of classes that trip it
+  Duration open = std::chrono::seconds(30);        ///< then one call tries, a probe
+  Duration quota_open = std::chrono::minutes(15);  ///< the same, where money or quota is gone
 };
 
 /// Everything that configures a Runtime; mirrors `holdfast.toml` (spec, section 11).

@@ -70,8 +70,14 @@ int show_stats(Invocation& call) {
   if (!unserved.empty()) {
     add("no worker for", call.out.paint(Colour::yellow, counts_line(unserved)));
   }
-  if (const auto circuits = part("circuits"); !circuits.empty()) {
-    add("circuits", shorten_json(circuits, 200));
+  for (const auto& circuit : stats.value("circuits", Json::array())) {
+    const auto text = [&](const char* key) {
+      const Json value = circuit.value(key, Json());
+      return value.is_string() ? safe_line(value.get<std::string>()) : std::string("-");
+    };
+    add("circuit " + text("target"),
+        fmt::format("{}, {} failures in a row ({}), next probe {}", text("state"),
+                    count_of(circuit, "failures"), text("class"), text("next_probe_at")));
   }
   call.out.raw(render_table(rows));
   return kDone;

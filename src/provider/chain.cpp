@@ -24,7 +24,8 @@ std::pair<std::string, std::string> split_target(const std::string& target) {
 
 class Chain final : public ModelChain {
  public:
-  Chain(ProviderMap providers, Env& env) : providers_(std::move(providers)), env_(env) {}
+  Chain(ProviderMap providers, Env& env, std::unique_ptr<CircuitBoard> circuits)
+      : providers_(std::move(providers)), env_(env), circuits_(std::move(circuits)) {}
 
   ModelReply complete(const std::vector<std::string>& models,
                       const std::vector<FailureClass>& fallback_on, const ModelRequest& request,
@@ -36,27 +37,37 @@ class Chain final : public ModelChain {
     }
     const StoreTime started = env_.store_now();
     std::vector<std::string> attempts;
-    for (std::size_t i = 0; i < models.size(); ++i) {
+    std::vector<Skipped> skipped;
+    std::optional<Failure> newest;
+    for (const std::string& target : models) {
       CallContext limited = context;
       if (context.timeout > Duration::zero()) {
         // Models share the step's time; a chain must not outlast its deadline.
         limited.timeout = std::max(Duration(1), context.timeout - (env_.store_now() - started));
       }
       try {
-        return call(models[i], request, limited);
+        auto reply = call(target, request, limited, skipped);
+        if (reply) return std::move(*reply);
       } catch (const FailureError& error) {
-        Failure failure = error.failure();
-        attempts.push_back(failure.message);
-        if (may_go_on(failure, fallback_on, context, started) && i + 1 < models.size()) continue;
-        throw FailureError(summed_up(std::move(failure), attempts));
+        newest = error.failure();
+        attempts.push_back(newest->message);
+        if (!may_go_on(*newest, fallback_on, context, started)) break;
       }
     }
-    throw FailureError(make_failure(FailureClass::unknown, "empty_chain", "no model was called"));
+    if (newest) throw FailureError(summed_up(std::move(*newest), attempts));
+    throw FailureError(nobody_called(skipped));
   }
 
  private:
-  ModelReply call(const std::string& target, const ModelRequest& request,
-                  const CallContext& context) {
+  /// A model that was not called: no attempt.
+  struct Skipped {
+    std::string target;
+    Admission admission;
+  };
+
+  /// None where its circuit is open.
+  std::optional<ModelReply> call(const std::string& target, const ModelRequest& request,
+                                 const CallContext& context, std::vector<Skipped>& skipped) {
     const auto [name, model] = split_target(target);
     auto provider = providers_.find(name);
     if (provider == providers_.end() || model.empty()) {
@@ -73,7 +84,65 @@ class Chain final : public ModelChain {
       failure.model = model;
       throw FailureError(std::move(failure));
     }
-    return provider->second->complete(model, request, context);
+    if (circuits_ == nullptr) return provider->second->complete(model, request, context);
+    const Admission admission = circuits_->admit(target, context.timeout);
+    if (admission.is_open) {
+      skipped.push_back({target, admission});
+      return std::nullopt;
+    }
+    CallEnd end;
+    end.what = CallEnd::What::given_up;
+    end.was_probe = admission.is_probe;
+    try {
+      ModelReply reply = provider->second->complete(model, request, context);
+      end.what = CallEnd::What::answered;
+      circuits_->note(target, end);
+      return reply;
+    } catch (const FailureError& error) {
+      circuits_->note(target, end_of(error.failure(), end, context));
+      throw;
+    } catch (...) {
+      circuits_->note(target, end);
+      throw;
+    }
+  }
+
+  /// A provider that refuses is there; a call that we interrupted says nothing.
+  static CallEnd end_of(const Failure& failure, CallEnd end, const CallContext& context) {
+    if (context.stop.stop_requested()) return end;
+    end.what = trips(failure.cls) ? CallEnd::What::failed : CallEnd::What::answered;
+    end.cls = failure.cls;
+    end.code = failure.code;
+    end.hint = failure.retry_after;
+    return end;
+  }
+
+  /// Every circuit of the chain was open. It waits for the first of them.
+  static Failure nobody_called(const std::vector<Skipped>& skipped) {
+    if (skipped.empty()) {
+      return make_failure(FailureClass::unknown, "empty_chain", "no model was called");
+    }
+    bool are_spent = true;
+    Duration first = skipped.front().admission.retry_after;
+    std::string message;
+    for (const auto& [target, admission] : skipped) {
+      are_spent = are_spent && admission.cause == FailureClass::quota_exhausted;
+      first = std::min(first, admission.retry_after);
+      if (!message.empty()) message += "; ";
+      message += "the circuit of " + target + " is open after " +
+                 std::to_string(admission.failures) + " failures (" +
+                 std::string(to_word(admission.cause)) + ")";
+    }
+    Failure failure =
+        make_failure(are_spent ? FailureClass::quota_exhausted : FailureClass::circuit_open,
+                     "circuit_open", cut("no model was called: " + message, kMaxMessageBytes));
+    failure.attempted = false;
+    failure.retry_after = std::max(first, Duration(1));
+    failure.delay_source = "circuit";
+    const auto [provider, model] = split_target(skipped.back().target);
+    failure.provider = provider;
+    failure.model = model;
+    return failure;
   }
 
   /// The class decides; a provider's own word about retrying is about this provider only.
@@ -101,16 +170,19 @@ class Chain final : public ModelChain {
 
   const ProviderMap providers_;
   Env& env_;
+  const std::unique_ptr<CircuitBoard> circuits_;  ///< null: every model is called
 };
 
 }  // namespace
 
-std::unique_ptr<ModelChain> make_chain_of(ProviderMap providers, Env& env) {
-  return std::make_unique<Chain>(std::move(providers), env);
+std::unique_ptr<ModelChain> make_chain_of(ProviderMap providers, Env& env,
+                                          std::unique_ptr<CircuitBoard> circuits) {
+  return std::make_unique<Chain>(std::move(providers), env, std::move(circuits));
 }
 
 std::unique_ptr<ModelChain> make_chain(const std::vector<ProviderSpec>& specs, Env& env,
-                                       const Limits& limits) {
+                                       const Limits& limits,
+                                       std::unique_ptr<CircuitBoard> circuits) {
   ProviderMap providers;
   std::vector<std::string> key_names;
   for (const ProviderSpec& spec : specs) {
@@ -134,7 +206,7 @@ std::unique_ptr<ModelChain> make_chain(const std::vector<ProviderSpec>& specs, E
                                              "server) and `scripted`");
     }
   }
-  return make_chain_of(std::move(providers), env);
+  return make_chain_of(std::move(providers), env, std::move(circuits));
 }
 
 Finding check_provider(const ProviderSpec& spec, Env& env) {

@@ -10,6 +10,7 @@
 #include "core/model.hpp"
 #include "env/env.hpp"
 #include "holdfast/runtime.hpp"
+#include "provider/circuit_board.hpp"
 
 namespace holdfast {
 
@@ -23,7 +24,8 @@ std::unique_ptr<Provider> make_openai(const ProviderSpec&, Env&, const Limits&,
 std::unique_ptr<Provider> make_scripted(const ProviderSpec&, Env&);
 
 using ProviderMap = std::map<std::string, std::unique_ptr<Provider>>;
-std::unique_ptr<ModelChain> make_chain_of(ProviderMap, Env&);
+std::unique_ptr<ModelChain> make_chain_of(ProviderMap, Env&,
+                                          std::unique_ptr<CircuitBoard> circuits = nullptr);
 
 /// Money for tokens, by the model's price; zero where none is configured.
 double cost_of(const ProviderSpec&, const std::string& model, const Usage&);

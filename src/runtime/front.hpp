@@ -89,6 +89,7 @@ class Front final : public Runtime {
 
   // insight.cpp
   std::vector<WorkerRow> live_workers();
+  Json shown_circuits();
 
   // health.cpp
   std::vector<Finding> check_stored(const RunId&, std::int64_t& events);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "runtime/circuits.hpp"
 #include "runtime/front.hpp"
 #include "runtime/why.hpp"
 
@@ -44,6 +45,15 @@ std::vector<WorkerRow> Front::live_workers() {
   return workers;
 }
 
+Json Front::shown_circuits() {
+  auto shown = Json::array();
+  for (const Circuit& circuit : store_->circuits()) {
+    if (circuit.failures == 0 && !circuit.open_until) continue;
+    shown.push_back(show_circuit(circuit, store_->now(), store_->wall_now()));
+  }
+  return shown;
+}
+
 Json Front::stats() {
   const auto counted = store_->stats();
   const auto workers = live_workers();
@@ -62,7 +72,7 @@ Json Front::stats() {
           {"oldest_due_seconds", counted.oldest_due ? as_seconds(*counted.oldest_due) : Json()},
           {"oldest_due_by_priority", by_priority},
           {"leases", {{"held", counted.leases_held}, {"stale", counted.leases_stale}}},
-          {"circuits", Json::array()},
+          {"circuits", shown_circuits()},
           {"workers", presence_counts(workers)},
           {"unserved", unserved}};
 }
@@ -93,6 +103,7 @@ Json Front::why(const RunId& id) {
   input.run = get(id);
   input.events = store_->events(id, 0, 0);
   input.workers = live_workers();
+  input.circuits = store_->circuits();
   if (input.run.claimed_by) input.holder_gone = is_holder_gone(*input.run.claimed_by);
   input.now = {store_->wall_now(), store_->now()};
   return explain(input);

@@ -4,6 +4,7 @@
 #include "core/validate.hpp"
 #include "provider/chain.hpp"
 #include "runtime/check_options.hpp"
+#include "runtime/circuits.hpp"
 #include "runtime/front.hpp"
 #include "tool/toolbox.hpp"
 
@@ -31,7 +32,10 @@ std::unique_ptr<Runtime> make_runtime(RuntimeOptions options, Env& env,
                                       std::unique_ptr<Store> store,
                                       std::unique_ptr<ModelChain> chain) {
   check_options(options);
-  if (chain == nullptr) chain = make_chain(options.providers, env, options.limits);
+  if (chain == nullptr) {
+    chain =
+        make_chain(options.providers, env, options.limits, make_circuits(*store, options.circuit));
+  }
   return std::make_unique<Front>(std::move(options), env, std::move(store), std::move(chain));
 }
 

@@ -103,6 +103,14 @@ class BetweenStore final : public Store {
     return in_->all_events(cursor, limit);
   }
   StoreStats stats() override { return in_->stats(); }
+  Admission admit_call(const std::string& target, Duration probe_for) override {
+    return in_->admit_call(target, probe_for);
+  }
+  void note_call(const std::string& target, const CallEnd& end,
+                 const CircuitOptions& options) override {
+    in_->note_call(target, end, options);
+  }
+  std::vector<Circuit> circuits() override { return in_->circuits(); }
   void report_worker(const WorkerRow& row) override { in_->report_worker(row); }
   void forget_worker(const WorkerId& id) override { in_->forget_worker(id); }
   std::vector<WorkerRow> workers() override { return in_->workers(); }

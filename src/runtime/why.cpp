@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "runtime/circuits.hpp"
 #include "runtime/why_text.hpp"
 
 namespace holdfast {
@@ -84,6 +85,7 @@ class Explainer {
           static_cast<double>((*run_.available_at - in_.now.wall).count()) / 1000.0;
     }
     tell_how_it_came_here();
+    tell_circuits();
     tell_history();
     tell_last_step();
     if (run_.is_fenced_unsafe()) {
@@ -105,6 +107,26 @@ class Explainer {
     }
     if (!is_due) offer("wake {}", run_.id);
     offer("cancel {}", run_.id);
+  }
+
+  /// Of the models that its agent names, in their order.
+  void tell_circuits() {
+    const Json* models = find_member(run_.definition, "models");
+    if (models == nullptr || !models->is_array()) return;
+    auto shown = Json::array();
+    for (const Json& model : *models) {
+      const auto it = std::ranges::find_if(in_.circuits, [&](const Circuit& circuit) {
+        return circuit.open_until && model == circuit.target;
+      });
+      if (it == in_.circuits.end()) continue;
+      shown.push_back(show_circuit(*it, in_.now.store, in_.now.wall));
+      const bool is_open = in_.now.store < *it->open_until;
+      say("{} failed {} times in a row, lately with {}: nobody calls it{}.",
+          model.get_ref<const std::string&>(), it->failures, to_word(it->cause),
+          is_open ? " until " + text_at(shown.back(), "next_probe_at") + ", when one call tries"
+                  : ", but for one call at a time that tries");
+    }
+    if (!shown.empty()) facts_["circuits"] = shown;
   }
 
   /// The newest event that says why a run is on the queue.

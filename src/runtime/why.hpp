@@ -18,6 +18,7 @@ struct WhyInput {
   Run run;
   std::vector<Event> events;       ///< all of the run's, in order
   std::vector<WorkerRow> workers;  ///< live ones
+  std::vector<Circuit> circuits;   ///< of all models
   bool holder_gone = false;        ///< the holder's presence is proven gone
   Now now;
 };

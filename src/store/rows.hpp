@@ -86,6 +86,10 @@ class Rows {
   /// Waiting runs, and running ones without a lease, in the order of insertion.
   virtual std::vector<RunId> unfinished() = 0;
 
+  /// Of a model; closed where nothing is known of it. Locked to the end of a writing transaction.
+  virtual Circuit find_circuit(const std::string& target) = 0;
+  virtual void save_circuit(const Circuit&) = 0;
+
   /// Proven by its presence: the holder's process is gone.
   virtual bool is_gone(const WorkerId&) = 0;
 };

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/circuit.hpp"
 #include "core/transition.hpp"
 #include "env/env.hpp"
 #include "holdfast/runtime.hpp"
@@ -157,6 +158,12 @@ class Store {
                                     int limit) = 0;  ///< limit 0: all
   virtual std::vector<Event> all_events(std::int64_t& cursor, int limit) = 0;
   virtual StoreStats stats() = 0;
+
+  // Circuits of models (`provider/model`), shared by all processes
+  /// May a call be made? A probe is given up after `probe_for`.
+  virtual Admission admit_call(const std::string& target, Duration probe_for) = 0;
+  virtual void note_call(const std::string& target, const CallEnd&, const CircuitOptions&) = 0;
+  virtual std::vector<Circuit> circuits() = 0;
 
   // Processes
   virtual void report_worker(const WorkerRow&) = 0;

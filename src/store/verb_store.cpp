@@ -224,4 +224,40 @@ PurgeReport VerbStore::purge(const PurgeRequest& request, int limit) {
   return report;
 }
 
+/// Closed or open: a look suffices. What becomes the probe is written.
+Admission VerbStore::admit_call(const std::string& target, Duration probe_for) {
+  Admission admission;
+  const auto ask = [&](Rows& rows) {
+    Circuit circuit = rows.find_circuit(target);
+    admission = admit(circuit, rows.now().store, probe_for);
+    if (admission.is_probe) rows.save_circuit(circuit);
+    return admission;
+  };
+  consult([&](Rows& rows) { ask(rows); });
+  if (!admission.is_probe) return admission;
+  HOLDFAST_FAILPOINT("store.admit_call.before");
+  admission = write(ask);
+  HOLDFAST_FAILPOINT("store.admit_call.after");
+  return admission;
+}
+
+/// An answer where nothing was wrong writes nothing.
+void VerbStore::note_call(const std::string& target, const CallEnd& end,
+                          const CircuitOptions& options) {
+  bool is_changed = false;
+  const auto tell = [&](Rows& rows) {
+    const Circuit before = rows.find_circuit(target);
+    Circuit circuit = before;
+    note(circuit, end, options, rows.now().store);
+    is_changed = circuit != before;
+    if (is_changed) rows.save_circuit(circuit);
+    return is_changed;
+  };
+  consult([&](Rows& rows) { tell(rows); });
+  if (!is_changed) return;
+  HOLDFAST_FAILPOINT("store.note_call.before");
+  write(tell);
+  HOLDFAST_FAILPOINT("store.note_call.after");
+}
+
 }  // namespace holdfast

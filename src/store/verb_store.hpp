@@ -42,6 +42,8 @@ class VerbStore : public Store {
   ChangeResult hand_over(const RunId&, bool force, const Operator&) override;
   ChangeResult wake(const RunId&, const Operator&) override;
   PurgeReport purge(const PurgeRequest&, int limit) override;
+  Admission admit_call(const std::string& target, Duration probe_for) override;
+  void note_call(const std::string& target, const CallEnd&, const CircuitOptions&) override;
 
  protected:
   using Work = std::function<void(Rows&)>;

@@ -89,6 +89,50 @@ TEST_F(SqliteFile, TakesNoNoticeOfAForeignIndexOfTheLog) {
   EXPECT_EQ(enqueue(*store).status, Status::queued);
 }
 
+TEST_F(SqliteFile, RefusesALogOfAnotherStore) {
+  const std::string other_path = folder.file("other.db");
+  for (const int writes : {1, 20}) {
+    for (const std::string& file : {path(), other_path}) {
+      auto store = open_store("sqlite:" + file, env);
+      for (int i = 0; i < writes; ++i) enqueue(*store);
+    }
+    const std::string own_log = bytes(path() + "-wal");
+    ASSERT_FALSE(own_log.empty());
+    std::filesystem::copy_file(other_path + "-wal", path() + "-wal",
+                               std::filesystem::copy_options::overwrite_existing);
+    const std::string foreign_log = bytes(path() + "-wal");
+    EXPECT_TRUE(has(refusal(), "log of another store"));
+    EXPECT_EQ(bytes(path() + "-wal"), foreign_log);
+    std::ofstream(path() + "-wal", std::ios::binary) << own_log;
+    EXPECT_GE(open()->stats().by_status.at("queued"), writes);
+  }
+}
+
+TEST_F(SqliteFile, RefusesALogOfAnotherStoreThatBeganAnew) {
+  const std::string other_path = folder.file("other.db");
+  auto store = open();
+  enqueue(*store);
+  auto other = open_store("sqlite:" + other_path, env);
+  NewRun large = a_run(env);
+  large.row.input = std::string(900'000, 'x');
+  std::uintmax_t longest = 0;
+  // Until it is copied back into the file and begins anew, a few commits ago.
+  for (int i = 0; i < 200; ++i) {
+    large.row.id = env.new_id();
+    large.content_digest = large.row.id;
+    other->enqueue(std::span(&large, 1));
+    const auto size = std::filesystem::file_size(other_path + "-wal");
+    if (size == longest) break;
+    longest = size;
+  }
+  for (int i = 0; i < 3; ++i) enqueue(*other);
+  other.reset();
+  store.reset();
+  std::filesystem::copy_file(other_path + "-wal", path() + "-wal",
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_TRUE(has(refusal(), "log of another store"));
+}
+
 TEST_F(SqliteFile, WarnsOfANetworkFileSystem) {
   for (const std::uint32_t type : {0x6969u, 0xFF534D42u, 0xFE534D42u, 0x517Bu, 0x65735546u,
                                    0x01021997u, 0x00C36400u, 0x0BD00BD0u}) {
@@ -145,6 +189,7 @@ TEST_F(SqliteFile, MigrationReportsTheVersionsBeforeAndAfter) {
 TEST_F(SqliteFile, LandedMigrationsAreUnchanged) {
   const std::vector<std::string> digests{
       "15797908216ef331fd1b791a0a09a788c829865815d60a0759a920e43a8b51a1",
+      "de7267bd3d30a26a062225834f8d840d143712b8c3563a4aa1e40bbb07cd5f48",
   };
   ASSERT_EQ(digests.size(), static_cast<std::size_t>(sqlite::newest_version()));
   for (std::size_t i = 0; i < digests.size(); ++i) {
@@ -196,17 +241,23 @@ TEST_F(SqliteFile, KeepsRunsOverReopening) {
   EXPECT_EQ(open()->find(id)->status, Status::queued);
 }
 
-TEST_F(SqliteFile, AnotherBootEndsAllLeasesAndFences) {
+TEST_F(SqliteFile, AnotherBootEndsAllLeasesFencesAndCircuits) {
   std::string id;
   {
     auto store = open();
     id = enqueue(*store).id;
     const auto claimed = store->claim({"w", {offer()}, {}, 1, {}}).runs.at(0);
     store->fence(claimed.lease, a_fence("pay#1"));
+    CallEnd spent;
+    spent.what = CallEnd::What::failed;
+    spent.cls = FailureClass::quota_exhausted;
+    store->note_call("main/gpt", spent, {});
+    EXPECT_TRUE(store->admit_call("main/gpt", 1s).is_open);
   }
   EXPECT_FALSE(open()->find(id)->lease_lost_by_presence);
   env.reboot("second-boot");
   auto store = open();
+  EXPECT_FALSE(store->admit_call("main/gpt", 1s).is_open) << "its clock counts no more";
   const auto run = *store->find(id);
   EXPECT_EQ(run.lease_until, StoreTime{});
   EXPECT_TRUE(run.lease_lost_by_presence);

@@ -176,6 +176,10 @@ class Upgrade : public ::testing::Test {
     own.row.labels = {{"story", "interactive"}};
     own.content_digest = own.row.id;
     store->start(own, "somebody");
+    CallEnd spent;
+    spent.what = CallEnd::What::failed;
+    spent.cls = FailureClass::quota_exhausted;
+    store->note_call("main/spent", spent, {});
   }
   /// Claimed by a worker that is heard of no more.
   void hold(Store& store, const std::string& story, Duration lease) {

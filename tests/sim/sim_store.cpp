@@ -9,7 +9,7 @@ namespace {
 
 const std::set<std::string> kReads = {"find",    "list", "events",        "all_events",
                                       "stats",   "look", "report_worker", "forget_worker",
-                                      "workers", "audit"};
+                                      "workers", "audit", "circuits"};
 
 }  // namespace
 

@@ -97,6 +97,16 @@ class PassingStore : public Store {
   StoreStats stats() override {
     return pass({"stats"}, [&] { return inner_.stats(); });
   }
+  Admission admit_call(const std::string& target, Duration probe_for) override {
+    return pass({"admit_call"}, [&] { return inner_.admit_call(target, probe_for); });
+  }
+  void note_call(const std::string& target, const CallEnd& end,
+                 const CircuitOptions& options) override {
+    pass({"note_call"}, [&] { return inner_.note_call(target, end, options), 0; });
+  }
+  std::vector<Circuit> circuits() override {
+    return pass({"circuits"}, [&] { return inner_.circuits(); });
+  }
   void report_worker(const WorkerRow& row) override {
     pass({"report_worker"}, [&] { return inner_.report_worker(row), 0; });
   }

@@ -100,6 +100,21 @@ std::optional<KeyOwner> MemoryRows::find_key(const std::string& idempotency_key)
   return KeyOwner{it->second, runs_.at(it->second).content_digest};
 }
 
+Circuit MemoryRows::find_circuit(const std::string& target) {
+  const auto it = circuits_.find(target);
+  return it != circuits_.end() ? it->second : decode_circuit(target, Json());
+}
+
+void MemoryRows::save_circuit(const Circuit& circuit) {
+  if (!is_dry_) circuits_[circuit.target] = circuit;
+}
+
+std::vector<Circuit> MemoryRows::circuits() const {
+  std::vector<Circuit> all;
+  for (const auto& [target, circuit] : circuits_) all.push_back(circuit);
+  return all;
+}
+
 std::string MemoryRows::content_digest(const StoredRun& stored) {
   return row_of(stored).content_digest;
 }

@@ -37,6 +37,8 @@ class MemoryRows : public Rows {
   std::vector<RunId> overdue_waits(int limit) override;
   std::vector<RunId> ended(WallTime ended_before, int limit) override;
   std::vector<RunId> unfinished() override;
+  Circuit find_circuit(const std::string& target) override;
+  void save_circuit(const Circuit&) override;
   bool is_gone(const WorkerId& id) override { return presence_.is_gone(id); }
 
   // Reading
@@ -44,6 +46,7 @@ class MemoryRows : public Rows {
   std::vector<Event> events(const RunId&, std::int64_t after, int limit) const;
   std::vector<Event> all_events(std::int64_t& cursor, int limit) const;
   StoreStats stats() const;
+  std::vector<Circuit> circuits() const;
   /// Events and idempotency keys whose run is missing.
   std::vector<Finding> audit() const;
   /// Is its process proven gone?
@@ -65,6 +68,7 @@ class MemoryRows : public Rows {
   MemoryPresence& presence_;
   std::map<RunId, Row> runs_;
   std::map<std::string, RunId> keys_;
+  std::map<std::string, Circuit> circuits_;
   std::map<std::int64_t, Event> log_;  ///< every event by the order of commits
   std::int64_t last_row_ = 0;
   std::int64_t last_position_ = 0;

@@ -70,6 +70,10 @@ class MemoryStore : public VerbStore {
     return read([](MemoryRows& rows) { return rows.stats(); });
   }
 
+  std::vector<Circuit> circuits() override {
+    return read([](MemoryRows& rows) { return rows.circuits(); });
+  }
+
   void report_worker(const WorkerRow& row) override {
     const StoreTime seen_at = env_.store_now();
     const std::lock_guard lock(mutex_);

@@ -129,6 +129,8 @@ ALTER TABLE @.run_data SET (fillfactor = 90);
          false},
     Step{"", true},
     Step{"ALTER TABLE @.runs SET (fillfactor = 45);", true},
+    Step{"CREATE TABLE @.circuits (target text COLLATE \"C\" PRIMARY KEY, json text NOT NULL);",
+         false},
 };
 
 /// In one statement: another process may be making them. Its own snapshot is older than what

@@ -44,6 +44,8 @@ void PgRows::reset() {
   events_.clear();
   event_number_ = 0;
   erased_.clear();
+  circuits_.clear();
+  changed_circuits_.clear();
   last_.clear();
   pools_.clear();
   leased_.clear();
@@ -205,6 +207,26 @@ std::optional<KeyOwner> PgRows::find_key(const std::string& idempotency_key) {
   const Result result = db().ask(kFindKeys, Params(keys));
   if (result.rows() == 0) return std::nullopt;
   return KeyOwner{result.text(0, 1), result.text(0, 2)};
+}
+
+Circuit PgRows::find_circuit(const std::string& target) {
+  if (const auto it = circuits_.find(target); it != circuits_.end()) return it->second;
+  if (is_dry_) {
+    const Result found = db().ask(kFindCircuit, Params(target));
+    if (found.rows() == 0) return decode_circuit(target, Json());
+    return decode_circuit(target, parse_json(found.view(0, 0)).value_or(Json()));
+  }
+  db().send(kMakeCircuit, Params(target));
+  db().send(kLockCircuit, Params(target));
+  const Result locked = std::move(db().flush().back());
+  const Json kept = locked.rows() == 0 ? Json() : parse_json(locked.view(0, 0)).value_or(Json());
+  return circuits_.emplace(target, decode_circuit(target, kept)).first->second;
+}
+
+void PgRows::save_circuit(const Circuit& circuit) {
+  if (is_dry_) return;
+  circuits_[circuit.target] = circuit;
+  changed_circuits_.insert(circuit.target);
 }
 
 std::string PgRows::content_digest(const StoredRun& stored) {

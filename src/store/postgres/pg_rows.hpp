@@ -59,6 +59,8 @@ class PgRows : public Rows {
   std::vector<RunId> overdue_waits(int limit) override;
   std::vector<RunId> ended(WallTime ended_before, int limit) override;
   std::vector<RunId> unfinished() override;
+  Circuit find_circuit(const std::string& target) override;
+  void save_circuit(const Circuit&) override;
   bool is_gone(const WorkerId& id) override { return is_gone_(id); }
 
   /// Runs in the order of the columns; policies that are not known yet are asked for.
@@ -128,6 +130,8 @@ class PgRows : public Rows {
   std::vector<NewEntry> events_;
   std::int64_t event_number_ = 0;  ///< of the newest event of this transaction
   std::vector<RunId> erased_;
+  std::map<std::string, Circuit> circuits_;  ///< locked, as they are to be
+  std::set<std::string> changed_circuits_;
   std::vector<std::pair<const char*, Params>> last_;
   std::vector<Pool> pools_;
   std::map<WorkerId, std::vector<RunId>> leased_;

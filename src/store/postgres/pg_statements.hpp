@@ -280,6 +280,16 @@ inline constexpr char kReportWorker[] =
 inline constexpr char kForgetWorker[] = "DELETE FROM @.workers WHERE id = $1::text";
 inline constexpr char kWorkers[] = "SELECT id, seen_at, json FROM @.workers ORDER BY id";
 
+// Circuits. One that is to be changed is locked, so it has to be there.
+inline constexpr char kMakeCircuit[] =
+    "INSERT INTO @.circuits (target, json) VALUES ($1::text, '{}') ON CONFLICT DO NOTHING";
+inline constexpr char kLockCircuit[] =
+    "SELECT json FROM @.circuits WHERE target = $1::text FOR UPDATE";
+inline constexpr char kFindCircuit[] = "SELECT json FROM @.circuits WHERE target = $1::text";
+inline constexpr char kSaveCircuit[] =
+    "UPDATE @.circuits SET json = $2::text WHERE target = $1::text";
+inline constexpr char kCircuits[] = "SELECT target, json FROM @.circuits ORDER BY target";
+
 // Presence. `server` is the start of this very server: other locks were lost with another.
 #define HOLDFAST_PG_SERVER "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"
 #define HOLDFAST_PG_LOCK_OF(worker) "hashtextextended('holdfast @. worker ' || " worker ", 0)"

@@ -264,6 +264,12 @@ void PgRows::send_changes() {
     entry.dirt = Dirt::clean;
     entry.answer_changed = entry.definition_changed = false;
   }
+  for (const std::string& target : changed_circuits_) {
+    Params params(target);
+    params.add_raw(dump_json(encode(circuits_.at(target))));
+    db().send(kSaveCircuit, params);
+  }
+  changed_circuits_.clear();
   for (const auto& [sql, params] : last_) db().send(sql, params);
   last_.clear();
 }

@@ -284,6 +284,18 @@ class PostgresStore : public VerbStore {
     return found;
   }
 
+  std::vector<Circuit> circuits() override {
+    return readers_.ask([](PgRows&, Connection& db) {
+      std::vector<Circuit> found;
+      const Result result = db.ask(kCircuits);
+      for (int row = 0; row < result.rows(); ++row) {
+        found.push_back(
+            decode_circuit(result.text(row, 0), parse_json(result.view(row, 1)).value_or(Json())));
+      }
+      return found;
+    });
+  }
+
   PresenceBoard* presence() override { return target_.has_sessions() ? &presence_ : nullptr; }
 
   void wait_for_work(Duration max, const std::stop_token& stop) override { wake_.wait(max, stop); }

@@ -10,6 +10,9 @@
 // The events of a run are a chain, from `last_position` backwards over `previous`: a step appends
 // at the end of one table, where an index by run would dirty a page for each run of a commit. Every
 // 64th event stands in an index, so that reading from the middle need not start at the end.
+//
+// `store_id` stands in the file and, written with `log_mark` at each beginning of the log, in the
+// log: that is how a log of another store is known (check_log_is_own).
 
 #include "store/sqlite/migrations.hpp"
 
@@ -109,6 +112,10 @@ CREATE TABLE workers (
   seen_at INTEGER NOT NULL,
   json TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+)sql",
+    R"sql(
+CREATE TABLE circuits (target TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO meta (key, value) VALUES ('store_id', lower(hex(randomblob(16)))), ('log_mark', '0');
 )sql",
 };
 

@@ -8,14 +8,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string_view>
 
+#include "base/guard.hpp"
 #include "holdfast/failure.hpp"
 #include "store/sqlite/migrations.hpp"
+#include "store/sqlite/statements.hpp"
 #include "store/sqlite/write_lock.hpp"
 
 namespace holdfast::sqlite {
@@ -127,6 +130,40 @@ void check_whole(const std::string& path) {
                              "users and restore a backup",
                              size, std::max(expected, (size / page + 1) * page)));
   }
+}
+
+std::optional<std::string> store_id_of_file(const std::string& path) {
+  if (size_of(path + "-wal") == 0) return std::nullopt;
+  std::string uri = "file:";
+  for (const char c : path) {
+    const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '/';
+    uri += is_plain ? std::string(1, c) : fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  }
+  uri += "?immutable=1";
+  sqlite3* db = nullptr;
+  sqlite3_stmt* statement = nullptr;
+  std::optional<std::string> id;
+  const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+  if (sqlite3_open_v2(uri.c_str(), &db, flags, nullptr) == SQLITE_OK &&
+      sqlite3_prepare_v2(db, kGetStoreId, -1, &statement, nullptr) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW) {
+    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
+    if (text != nullptr) id = text;
+  }
+  sqlite3_finalize(statement);
+  sqlite3_close(db);
+  return id;
+}
+
+void check_log_is_own(Connection& db, const std::optional<std::string>& id_of_file) {
+  if (!id_of_file) return;
+  auto cursor = db.query(kGetStoreId);
+  const bool is_own = cursor.next() && cursor.view(0) == *id_of_file;
+  if (HOLDFAST_GUARD("log_is_own", is_own)) return;
+  refuse(db.path(),
+         fmt::format("has the log of another store beside it: put its own {}-wal back, or remove "
+                     "this one (what stood only in its own is lost then)",
+                     db.path()));
 }
 
 void create_file(const std::string& path) {

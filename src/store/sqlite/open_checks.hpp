@@ -5,6 +5,7 @@
 #include <string>
 
 #include "holdfast/runtime.hpp"
+#include "store/sqlite/db.hpp"
 
 namespace holdfast::sqlite {
 
@@ -19,6 +20,13 @@ bool check_before_opening(const std::string& path);
 
 /// Throws StoreError for a database that was cut off. Under the writers' lock.
 void check_whole(const std::string& path);
+
+/// The `store_id` that stands in the file alone, without its log; none where it cannot be read from
+/// it. Under the writers' lock.
+std::optional<std::string> store_id_of_file(const std::string& path);
+
+/// Throws StoreError where the log beside the file is another store's: `db` sees both.
+void check_log_is_own(Connection& db, const std::optional<std::string>& id_of_file);
 
 /// Makes the empty file, readable by its owner alone.
 void create_file(const std::string& path);

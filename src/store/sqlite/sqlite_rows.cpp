@@ -373,6 +373,15 @@ WallTime SqliteRows::last_event_at(const StoredRun& stored) {
   return cursor.next() ? cursor.wall(0) : stored.run.created_at;
 }
 
+Circuit SqliteRows::find_circuit(const std::string& target) {
+  auto cursor = db_.query(kFindCircuit, target);
+  return decode_circuit(target, cursor.next() ? parse_stored(cursor.view(0)) : Json());
+}
+
+void SqliteRows::save_circuit(const Circuit& circuit) {
+  if (!is_dry_) db_.run(kSaveCircuit, circuit.target, dump_json(encode(circuit)));
+}
+
 std::optional<std::int64_t> SqliteRows::policy_id(const Run& run) {
   if (!run.has_policy) return std::nullopt;
   for (const auto& [id, policy] : policies_) {

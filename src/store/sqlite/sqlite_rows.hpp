@@ -52,6 +52,8 @@ class SqliteRows : public Rows {
   std::vector<RunId> overdue_waits(int limit) override;
   std::vector<RunId> ended(WallTime ended_before, int limit) override;
   std::vector<RunId> unfinished() override;
+  Circuit find_circuit(const std::string& target) override;
+  void save_circuit(const Circuit&) override;
   bool is_gone(const WorkerId& id) override { return is_gone_(id); }
 
   /// The run of a row in the order of HOLDFAST_RUN_COLUMNS, without its cold parts.

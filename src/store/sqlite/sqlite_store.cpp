@@ -51,6 +51,7 @@ void settle_boot(Connection& db, Env& env) {
   try {
     db.run(kExpireAllLeases);
     db.run(kEndAllFences);
+    db.run(kCloseAllCircuits);
     db.run(kSetMeta, kBootId, env.boot_id());
     db.execute("COMMIT");
   } catch (...) {
@@ -84,8 +85,10 @@ MigrationReport prepare_file(const std::string& path, Env& env) {
   } else {
     create_file(path);
   }
+  const auto id = store_id_of_file(path);
   Connection db(path, false);
   check_version(db);
+  check_log_is_own(db, id);
   use_log_mode(db);
   db.execute("PRAGMA synchronous = FULL");
   const MigrationReport report = migrate_schema(db);
@@ -208,6 +211,18 @@ class SqliteStore : public VerbStore {
     });
     for (WorkerRow& row : rows) row.is_gone = presence_.is_gone(row.id);
     return rows;
+  }
+
+  std::vector<Circuit> circuits() override {
+    return read([](SqliteRows&, Connection& db) {
+      std::vector<Circuit> found;
+      auto cursor = db.query(kCircuits);
+      while (cursor.next()) {
+        found.push_back(
+            decode_circuit(cursor.text(0), parse_json(cursor.view(1)).value_or(Json())));
+      }
+      return found;
+    });
   }
 
   PresenceBoard* presence() override { return &presence_; }

@@ -130,6 +130,7 @@ inline constexpr char kExpireAllLeases[] =
     "WHERE lease_key IS NOT NULL";
 inline constexpr char kEndAllFences[] =
     "UPDATE runs SET fence = json_set(fence, '$.deadline', 0) WHERE fence IS NOT NULL";
+inline constexpr char kCloseAllCircuits[] = "DELETE FROM circuits";
 
 // Counts
 inline constexpr char kAddCount[] =
@@ -149,6 +150,14 @@ inline constexpr char kReportWorker[] =
     "ON CONFLICT DO UPDATE SET seen_at = excluded.seen_at, json = excluded.json";
 inline constexpr char kForgetWorker[] = "DELETE FROM workers WHERE id = ?1";
 inline constexpr char kWorkers[] = "SELECT id, seen_at, json FROM workers ORDER BY id";
+inline constexpr char kFindCircuit[] = "SELECT json FROM circuits WHERE target = ?1";
+inline constexpr char kSaveCircuit[] =
+    "INSERT INTO circuits (target, json) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET json = "
+    "excluded.json";
+inline constexpr char kCircuits[] = "SELECT target, json FROM circuits ORDER BY target";
+inline constexpr char kGetStoreId[] = "SELECT value FROM meta WHERE key = 'store_id'";
+inline constexpr char kMarkLog[] =
+    "UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE key = 'log_mark'";
 inline constexpr char kGetMeta[] = "SELECT value FROM meta WHERE key = ?1";
 inline constexpr char kSetMeta[] =
     "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = "

@@ -161,8 +161,12 @@ void Writer::begin() {
 
 void Writer::commit() {
   rows_.flush();
+  if (has_new_log_) db_.run(kMarkLog);
   HOLDFAST_FAILPOINT("commit.before");
+  const int pages_before = log_pages_;
   db_.run("COMMIT");
+  // This commit was the first of a log that began anew: the next one says whose it is.
+  has_new_log_ = log_pages_ < pages_before;
 }
 
 void Writer::undo() {

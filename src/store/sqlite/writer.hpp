@@ -75,7 +75,8 @@ class Writer {
   std::uint64_t file_ = 0;      ///< inode
   std::uint64_t log_file_ = 0;  ///< of the log beside it; 0: not seen yet
   int log_pages_ = 0;
-  int checkpoint_at_ = 0;  ///< pages
+  bool has_new_log_ = true;  ///< or it is not known to be marked
+  int checkpoint_at_ = 0;    ///< pages
   StoreTime complained_at_{};
 };
 
