@@ -146,7 +146,6 @@ constexpr std::array kVagueWords = std::to_array<WordRule>({
     {"modelstreamerror", server_error},
     {"aborted", server_error},
     {"dataloss", server_error},
-    {"error", server_error},
 });
 
 template <std::size_t N>

@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/guard.hpp"
 #include "base/text.hpp"
 #include "core/classify.hpp"
-#include "provider/http.hpp"
+#include "core/history.hpp"
+#include "provider/judge.hpp"
 #include "provider/providers.hpp"
 
 namespace holdfast {
@@ -34,7 +36,15 @@ class Chain final : public ModelChain {
                                       "the agent names no model; add one to `models`, like "
                                       "\"main/gpt-5-mini\""));
     }
+    if (const auto problem = history_problem(request.messages);
+        !HOLDFAST_GUARD("history_whole", !problem)) {
+      Failure failure = make_failure(FailureClass::client_error, "broken_history",
+                                     "nothing was sent, the conversation is broken: " + *problem);
+      failure.not_started = true;
+      throw FailureError(std::move(failure));
+    }
     const StoreTime started = env_.store_now();
+    ModelUsage lost;
     std::vector<std::string> attempts;
     for (std::size_t i = 0; i < models.size(); ++i) {
       CallContext limited = context;
@@ -43,8 +53,11 @@ class Chain final : public ModelChain {
         limited.timeout = std::max(Duration(1), context.timeout - (env_.store_now() - started));
       }
       try {
-        return call(models[i], request, limited);
+        ModelReply reply = call(models[i], request, limited);
+        reply.usage += lost;
+        return reply;
       } catch (const FailureError& error) {
+        if (const auto* paid = dynamic_cast<const PaidFailure*>(&error)) lost += paid->used();
         Failure failure = error.failure();
         attempts.push_back(failure.message);
         if (may_go_on(failure, fallback_on, context, started) && i + 1 < models.size()) continue;
@@ -103,6 +116,16 @@ class Chain final : public ModelChain {
   Env& env_;
 };
 
+std::unique_ptr<Provider> make_provider(const ProviderSpec& spec, Env& env, const Limits& limits,
+                                        const std::vector<std::string>& key_names) {
+  if (spec.kind == "openai") return make_openai(spec, env, limits, key_names);
+  if (spec.kind == "anthropic") return make_anthropic(spec, env, limits, key_names);
+  if (spec.kind == "scripted") return make_scripted(spec, env);
+  throw RefusedError(Refusal::usage, "providers." + spec.name + ".kind is `" + spec.kind +
+                                         "`; this build knows `openai` (any compatible server), "
+                                         "`anthropic` and `scripted`");
+}
+
 }  // namespace
 
 std::unique_ptr<ModelChain> make_chain_of(ProviderMap providers, Env& env) {
@@ -124,15 +147,7 @@ std::unique_ptr<ModelChain> make_chain(const std::vector<ProviderSpec>& specs, E
     if (providers.contains(spec.name)) {
       throw RefusedError(Refusal::usage, "provider `" + spec.name + "` is configured twice");
     }
-    if (spec.kind == "openai") {
-      providers[spec.name] = make_openai(spec, env, limits, key_names);
-    } else if (spec.kind == "scripted") {
-      providers[spec.name] = make_scripted(spec, env);
-    } else {
-      throw RefusedError(Refusal::usage, "providers." + spec.name + ".kind is `" + spec.kind +
-                                             "`; this build knows `openai` (any compatible "
-                                             "server) and `scripted`");
-    }
+    providers[spec.name] = make_provider(spec, env, limits, key_names);
   }
   return make_chain_of(std::move(providers), env);
 }
@@ -161,17 +176,18 @@ Finding check_provider(const ProviderSpec& spec, Env& env) {
       return finding;
     }
   }
-  const bool is_plain = spec.base_url.starts_with("http://");
-  const bool is_local = spec.base_url.starts_with("http://127.") ||
-                        spec.base_url.starts_with("http://localhost") ||
-                        spec.base_url.starts_with("http://[::1]");
+  const std::string base_url = base_url_of(spec);
+  const bool is_plain = base_url.starts_with("http://");
+  const bool is_local = base_url.starts_with("http://127.") ||
+                        base_url.starts_with("http://localhost") ||
+                        base_url.starts_with("http://[::1]");
   if (is_plain && !is_local && !spec.api_key_env.empty()) {
     finding.grade = Finding::Grade::warning;
-    finding.text = "the key would travel unencrypted to " + spec.base_url + "; use https://";
+    finding.text = "the key would travel unencrypted to " + base_url + "; use https://";
     return finding;
   }
-  finding.text = "set up for " + spec.base_url +
-                 (spec.api_key_env.empty() ? ", no key is sent" : ", key present");
+  finding.text =
+      "set up for " + base_url + (spec.api_key_env.empty() ? ", no key is sent" : ", key present");
   return finding;
 }
 
