@@ -251,6 +251,12 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
       {"[providers.a]\nkind = \"gemini\"\n",
        "f.toml:2: providers.a.kind: \"gemini\" is not part of this version"},
       {"[providers.a]\nkind = \"openai\"", "f.toml:1: providers.a.base_url: missing"},
+      {"[providers.a]\nkind = \"anthropic\"\nbase_url = \"x\"", "f.toml:3: providers.a.base_url"},
+      {"[providers.a]\nkind = \"anthropic\"\napi = \"chat\"", "f.toml:3: providers.a.api: only"},
+      {"[providers.a]\nkind = \"anthropic\"\nmax_tokens = 0", "f.toml:3: providers.a.max_tokens"},
+      {"[providers.a]\nbase_url = \"http://x\"\nmax_tokens = 5", "providers.a.max_tokens: only"},
+      {"[providers.a]\nbase_url = \"http://x\"\nprices = { m = { cached = -1 } }",
+       "f.toml:3: providers.a.prices.m.cached"},
       {"[providers.a]\nbase_url = \"ftp://x\"",
        "f.toml:2: providers.a.base_url: expected an address"},
       {"[providers.a]\nbase_url = \"http://x\"\napi = \"responses\"",
@@ -280,6 +286,18 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
     EXPECT_NE(problem_of(c.text).find(c.message), std::string::npos) << c.text << "\n---\n"
                                                                      << problem_of(c.text);
   }
+}
+
+TEST(Config, ProvidersOfOtherKindsKnowTheirAddress) {
+  const auto settings = parse(
+      "[providers.a]\nkind = \"anthropic\"\nmax_tokens = 5000\n"
+      "prices = { m = { input = 3, output = 15, cached = 0.3, cache_write = 3.75 } }");
+  ASSERT_EQ(settings.providers.size(), 1u);
+  EXPECT_EQ(settings.providers[0].max_tokens, 5000);
+  EXPECT_TRUE(settings.providers[0].base_url.empty());
+  const Price& price = settings.providers[0].prices.at("m");
+  EXPECT_DOUBLE_EQ(price.cached.value_or(0), 0.3);
+  EXPECT_DOUBLE_EQ(price.cache_write.value_or(0), 3.75);
 }
 
 TEST(Config, NamesThatLeadNowhereAreNamedAtTheirLine) {
