@@ -136,10 +136,10 @@ void read_provider(TableReader& table, const std::string& folder, ProviderSpec& 
                  "a provider's name has letters, digits, '_', '-' and '.' only");
   }
   table.read("kind", spec.kind);
-  check_word(table, "kind", spec.kind, {"openai", "anthropic", "scripted"}, {"gemini", "ollama"});
+  check_word(table, "kind", spec.kind, {"openai", "anthropic", "gemini", "ollama", "scripted"}, {});
   table.read("base_url", spec.base_url);
   table.read("api", spec.api);
-  check_word(table, "api", spec.api, {"chat"}, {"responses"});
+  check_word(table, "api", spec.api, {"chat", "responses"}, {});
   if (spec.kind != "openai" && table.has("api")) {
     table.refuse("api", "only a provider of kind \"openai\" has a choice of APIs");
   }

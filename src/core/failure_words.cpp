@@ -140,6 +140,7 @@ constexpr std::array kVagueWords = std::to_array<WordRule>({
     {"failedprecondition", client_error},
     {"outofrange", client_error},
     {"server", server_error},
+    {"upstream", server_error},
     {"apierror", server_error},
     {"internal", server_error},
     {"modelerror", server_error},

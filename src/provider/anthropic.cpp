@@ -165,6 +165,9 @@ class MessagesDialect final : public Dialect {
 
 std::unique_ptr<Provider> make_anthropic(const ProviderSpec& spec, Env& env, const Limits& limits,
                                          std::vector<std::string> key_names) {
+  if (spec.max_tokens < 1) {
+    throw RefusedError(Refusal::usage, "providers." + spec.name + ".max_tokens must be at least 1");
+  }
   return make_http_provider(spec, std::make_unique<MessagesDialect>(spec), env, limits,
                             std::move(key_names));
 }

@@ -4,6 +4,7 @@
 
 #include "provider/anthropic_wire.hpp"
 #include "provider/dialect_test_support.hpp"
+#include "provider/providers.hpp"
 
 namespace holdfast {
 namespace {
@@ -93,7 +94,7 @@ TEST(Anthropic, PutsTheStreamTogetherHoweverItIsCutIntoPieces) {
     std::string seen;
     CallContext context;
     context.on_text = [&](std::string_view text) { seen += text; };
-    const ModelReply reply = ask(spec_of(server, "anthropic", true), context);
+    const ModelReply reply = ask(dialect_spec(server, "anthropic", true), context);
     EXPECT_EQ(reply.text, "I l\xC3\xB6k");
     EXPECT_EQ(seen, reply.text) << "thoughts are not shown as text";
     ASSERT_EQ(reply.calls.size(), 1u);
@@ -114,7 +115,7 @@ TEST(Anthropic, AsksAsTheApiWantsIt) {
   ::setenv("HOLDFAST_TEST_ANTHROPIC", "sk-ant-0123456789", 1);
   StubServer server;
   server.play(StubAnswer::json(200, whole_answer(R"([{"type":"text","text":"Hi"}])", "end_turn")));
-  ProviderSpec spec = spec_of(server, "anthropic", false);
+  ProviderSpec spec = dialect_spec(server, "anthropic", false);
   spec.api_key_env = "HOLDFAST_TEST_ANTHROPIC";
   spec.headers = {{"Anthropic-Version", "2099-01-01"}};
   EXPECT_EQ(ask(spec).text, "Hi");
@@ -131,7 +132,7 @@ TEST(Anthropic, AsksAsTheApiWantsIt) {
 TEST(Anthropic, SendsSignedThoughtsBackToTheirMakerAlone) {
   StubServer server;
   server.play(StubAnswer::events(joined(kThoughtTextCall, 99)));
-  const ModelReply reply = ask(spec_of(server, "anthropic", true));
+  const ModelReply reply = ask(dialect_spec(server, "anthropic", true));
   ModelRequest request = conversation("main/m", reply.opaque);
   request.messages[2].text = reply.text;
   request.messages[2].calls = reply.calls;
@@ -180,21 +181,43 @@ TEST(Anthropic, JudgesErrorsInsideAStreamByTheirOwnWords) {
       const std::string error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"" +
                                 std::string(type) + "\",\"message\":\"x\"}}\n\n";
       server.play(StubAnswer::events((is_first ? "" : joined(kThoughtTextCall, 8)) + error));
-      const Failure failure = failure_of(spec_of(server, "anthropic", true));
+      const Failure failure = failure_of(dialect_spec(server, "anthropic", true));
       EXPECT_EQ(to_word(failure.cls), to_word(cls)) << type << ": " << failure.message;
       EXPECT_EQ(failure.code, type);
     }
   }
 }
 
+TEST(Anthropic, TakesAnErrorThatWasCutForACut) {
+  StubServer server;
+  server.play(StubAnswer::events("event: error\ndata: {\"type\":\"error\",\"err"));
+  EXPECT_EQ(failure_of(dialect_spec(server, "anthropic", true)).cls, connection);
+}
+
+TEST(Anthropic, DeclaresToolsAsTakingAnObject) {
+  ModelRequest request;
+  request.tools = {ToolDefinition{"a", "", nullptr},
+                   ToolDefinition{"b", "", Json{{"required", {"x"}}}}};
+  const Json tools = rendered(request)["tools"];
+  EXPECT_EQ(tools[0]["input_schema"], Json::parse(R"({"type":"object","properties":{}})"));
+  EXPECT_EQ(tools[1]["input_schema"]["type"], "object");
+}
+
 TEST(Anthropic, CountsWhatABrokenStreamSaidThatItUsed) {
   StubServer server;
   server.play(StubAnswer::events(joined(kThoughtTextCall, 9)));
+  ModelRequest request;
+  request.messages = {said(Message::Role::user, "hello")};
+  const auto provider =
+      make_anthropic(dialect_spec(server, "anthropic", true), real_env(), Limits{});
   try {
-    ask(spec_of(server, "anthropic", true));
+    provider->complete("m", request, {});
     ADD_FAILURE() << "answered";
-  } catch (const FailureError& error) {
-    EXPECT_EQ(error.failure().cls, connection);
+  } catch (const PaidFailure& paid) {
+    EXPECT_EQ(paid.failure().cls, connection);
+    EXPECT_EQ(paid.used().prompt_tokens, 100) << "as the stream said";
+    EXPECT_EQ(paid.used().completion_tokens, 2) << "counted here: the stream said 1 at its start";
+    EXPECT_TRUE(paid.used().estimated);
   }
 }
 
@@ -228,7 +251,7 @@ TEST(Anthropic, ReadsEveryEndOfAnAnswer) {
   for (const Case& c : cases) {
     StubServer server;
     server.play(StubAnswer::json(200, whole_answer(c.content, c.reason)));
-    const ProviderSpec spec = spec_of(server, "anthropic", false);
+    const ProviderSpec spec = dialect_spec(server, "anthropic", false);
     if (c.finish != nullptr) {
       EXPECT_EQ(ask(spec).finish, c.finish) << c.content << c.reason;
     } else {
@@ -243,7 +266,7 @@ TEST(Anthropic, UsesNoCallThatTheLimitCut) {
       200, whole_answer(R"([{"type":"tool_use","id":"a","name":"pay","input":{"n":1}},
                             {"type":"tool_use","id":"b","name":"pay","input":{"n":1}}])",
                         "max_tokens")));
-  const ModelReply reply = ask(spec_of(server, "anthropic", false));
+  const ModelReply reply = ask(dialect_spec(server, "anthropic", false));
   ASSERT_EQ(reply.calls.size(), 2u);
   EXPECT_FALSE(reply.calls[0].bad_arguments.has_value());
   EXPECT_TRUE(reply.calls[1].bad_arguments.has_value());
@@ -254,7 +277,7 @@ TEST(Anthropic, KeepsWhatAPauseConsistsOf) {
   server.play(StubAnswer::json(
       200, whole_answer(R"([{"type":"server_tool_use","id":"s","name":"web","input":{"q":1}}])",
                         "pause_turn")));
-  const ModelReply reply = ask(spec_of(server, "anthropic", false));
+  const ModelReply reply = ask(dialect_spec(server, "anthropic", false));
   ModelRequest request;
   Message answer = said(Message::Role::assistant, reply.text);
   answer.opaque = reply.opaque;

@@ -118,12 +118,18 @@ class Chain final : public ModelChain {
 
 std::unique_ptr<Provider> make_provider(const ProviderSpec& spec, Env& env, const Limits& limits,
                                         const std::vector<std::string>& key_names) {
+  if (spec.kind != "openai" && spec.api != "chat") {
+    throw RefusedError(Refusal::usage, "providers." + spec.name +
+                                           ".api: only a provider of kind `openai` has a choice");
+  }
   if (spec.kind == "openai") return make_openai(spec, env, limits, key_names);
   if (spec.kind == "anthropic") return make_anthropic(spec, env, limits, key_names);
+  if (spec.kind == "gemini") return make_gemini(spec, env, limits, key_names);
+  if (spec.kind == "ollama") return make_ollama(spec, env, limits, key_names);
   if (spec.kind == "scripted") return make_scripted(spec, env);
   throw RefusedError(Refusal::usage, "providers." + spec.name + ".kind is `" + spec.kind +
                                          "`; this build knows `openai` (any compatible server), "
-                                         "`anthropic` and `scripted`");
+                                         "`anthropic`, `gemini`, `ollama` and `scripted`");
 }
 
 }  // namespace

@@ -223,12 +223,22 @@ ProviderSpec spec_of(std::string kind) {
 
 TEST(MakeChain, RefusesWhatItCannotSetUp) {
   testing::FakeEnv env;
-  EXPECT_NE(make_chain({spec_of("openai")}, env, {}), nullptr);
+  for (const char* kind : {"openai", "anthropic", "gemini", "ollama"}) {
+    EXPECT_NE(make_chain({spec_of(kind)}, env, {}), nullptr) << kind;
+  }
   EXPECT_THROW(make_chain({spec_of("oracle")}, env, {}), RefusedError);
   EXPECT_THROW(make_chain({spec_of("openai"), spec_of("openai")}, env, {}), RefusedError);
   EXPECT_THROW(make_chain({spec_of("scripted")}, env, {}), RefusedError);
   ProviderSpec spec = spec_of("openai");
   spec.api = "responses";
+  EXPECT_NE(make_chain({spec}, env, {}), nullptr);
+  spec.api = "completions";
+  EXPECT_THROW(make_chain({spec}, env, {}), RefusedError);
+  spec = spec_of("gemini");
+  spec.api = "responses";
+  EXPECT_THROW(make_chain({spec}, env, {}), RefusedError);
+  spec = spec_of("anthropic");
+  spec.max_tokens = 0;
   EXPECT_THROW(make_chain({spec}, env, {}), RefusedError);
   spec = spec_of("openai");
   spec.name = "a/b";
@@ -255,6 +265,15 @@ TEST(CheckProvider, SaysWhatToMend) {
   EXPECT_EQ(check_provider(spec, env).grade, Finding::Grade::warning);
   ::unsetenv("HOLDFAST_TEST_ABSENT_KEY");
   EXPECT_EQ(check_provider(spec_of("oracle"), env).grade, Finding::Grade::bad);
+  for (const auto& [kind, address] : {std::pair("anthropic", "https://api.anthropic.com"),
+                                      std::pair("gemini", "https://generativelanguage.google"),
+                                      std::pair("ollama", "http://127.0.0.1:11434")}) {
+    ProviderSpec plain = spec_of(kind);
+    plain.base_url.clear();
+    const Finding finding = check_provider(plain, env);
+    EXPECT_EQ(finding.grade, Finding::Grade::ok) << kind;
+    EXPECT_NE(finding.text.find(address), std::string::npos) << finding.text;
+  }
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ inline ModelRequest conversation(const std::string& maker = "other/m", Json opaq
   return request;
 }
 
-inline ProviderSpec spec_of(const StubServer& server, const std::string& kind, bool stream,
-                            const std::string& api = "chat") {
+inline ProviderSpec dialect_spec(const StubServer& server, const std::string& kind, bool stream,
+                                 const std::string& api = "chat") {
   ProviderSpec spec;
   spec.name = "main";
   spec.kind = kind;
@@ -103,7 +103,7 @@ inline void expect_cut_everywhere(const std::vector<std::string>& events, const 
       StubAnswer answer = streamed(joined(events, count), type, 13);
       answer.end = end;
       server.play(answer);
-      const Failure failure = failure_of(spec_of(server, kind, true, api));
+      const Failure failure = failure_of(dialect_spec(server, kind, true, api));
       EXPECT_EQ(failure.cls, FailureClass::connection) << count << ": " << failure.message;
       EXPECT_EQ(server.requests().size(), 1u);
     }
@@ -113,7 +113,8 @@ inline void expect_cut_everywhere(const std::vector<std::string>& events, const 
         joined(events, count) +
             events[count].substr(0, std::max<std::size_t>(events[count].size() * 2 / 3, 1)),
         type));
-    EXPECT_EQ(failure_of(spec_of(server, kind, true, api)).cls, FailureClass::connection) << count;
+    EXPECT_EQ(failure_of(dialect_spec(server, kind, true, api)).cls, FailureClass::connection)
+        << count;
   }
 }
 
@@ -124,7 +125,7 @@ inline void expect_garbage_refused(const std::string& head, const std::vector<st
   for (const std::string& piece : garbage) {
     StubServer server;
     server.play(streamed(head + piece, type));
-    const Failure failure = failure_of(spec_of(server, kind, true, api));
+    const Failure failure = failure_of(dialect_spec(server, kind, true, api));
     EXPECT_EQ(failure.cls, FailureClass::server_error) << piece << ": " << failure.message;
     EXPECT_EQ(failure.code, "malformed_response") << piece;
   }

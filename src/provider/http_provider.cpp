@@ -139,8 +139,8 @@ class Call {
     auto chunk = parse_json(data);
     const Json error = chunk ? dialect_.error_in(*chunk) : Json();
     if (!error.is_null()) fail(judge_.of_error(response_, dump_json(error), true));
-    if (event.event == "error") fail(judge_.of_error(response_, data, chunk.has_value()));
     if (!chunk && is_rest_) fail(judge_.of_cut_stream(response_));
+    if (event.event == "error") fail(judge_.of_error(response_, data, chunk.has_value()));
     if (!chunk) fail(judge_.of_malformed(response_, "a chunk of the stream is not JSON", data));
     auto added = stream_->add(*chunk);
     if (const auto* problem = std::get_if<Malformed>(&added)) {
@@ -315,6 +315,8 @@ std::unique_ptr<Provider> make_http_provider(const ProviderSpec& spec,
 std::string base_url_of(const ProviderSpec& spec) {
   if (!spec.base_url.empty()) return spec.base_url;
   if (spec.kind == "anthropic") return "https://api.anthropic.com";
+  if (spec.kind == "gemini") return "https://generativelanguage.googleapis.com";
+  if (spec.kind == "ollama") return "http://127.0.0.1:11434";
   return {};
 }
 

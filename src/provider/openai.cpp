@@ -73,9 +73,10 @@ class ChatDialect final : public Dialect {
 
 std::unique_ptr<Provider> make_openai(const ProviderSpec& spec, Env& env, const Limits& limits,
                                       std::vector<std::string> key_names) {
+  if (spec.api == "responses") return make_responses(spec, env, limits, std::move(key_names));
   if (spec.api != "chat") {
     throw RefusedError(Refusal::usage, "providers." + spec.name + ".api is `" + spec.api +
-                                           "`; this build speaks `chat` (Chat Completions)");
+                                           "`; this build speaks `chat` and `responses`");
   }
   return make_http_provider(spec, std::make_unique<ChatDialect>(spec), env, limits,
                             std::move(key_names));

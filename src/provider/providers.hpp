@@ -25,12 +25,20 @@ std::unique_ptr<Provider> make_http_provider(const ProviderSpec&, std::unique_pt
 /// The address of a provider: the one that it is given, else that of its kind; empty: none.
 std::string base_url_of(const ProviderSpec&);
 
-/// Any server that speaks Chat Completions. This and the others below: as make_http_provider.
+/// Any server that speaks Chat Completions or, by `api`, Responses. This and the others below: as
+/// make_http_provider.
 std::unique_ptr<Provider> make_openai(const ProviderSpec&, Env&, const Limits&,
                                       std::vector<std::string> key_names = {});
 
+std::unique_ptr<Provider> make_responses(const ProviderSpec&, Env&, const Limits&,
+                                         std::vector<std::string> key_names = {});
 std::unique_ptr<Provider> make_anthropic(const ProviderSpec&, Env&, const Limits&,
                                          std::vector<std::string> key_names = {});
+
+std::unique_ptr<Provider> make_gemini(const ProviderSpec&, Env&, const Limits&,
+                                      std::vector<std::string> key_names = {});
+std::unique_ptr<Provider> make_ollama(const ProviderSpec&, Env&, const Limits&,
+                                      std::vector<std::string> key_names = {});
 
 /// Answers from a JSON file (spec, section 11). Throws RefusedError naming file and entry.
 std::unique_ptr<Provider> make_scripted(const ProviderSpec&, Env&);

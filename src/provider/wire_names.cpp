@@ -54,7 +54,8 @@ Json sent_arguments(const ToolCall& call) {
 }
 
 Json sent_parameters(const ToolDefinition& tool) {
-  Json parameters = tool.parameters.is_object() ? tool.parameters : Json{{"type", "object"}};
+  Json parameters = tool.parameters.is_object() ? tool.parameters : Json::object();
+  if (!parameters.contains("type")) parameters["type"] = "object";
   if (parameters.value("type", Json()) == "object" && !parameters.contains("properties")) {
     parameters["properties"] = Json::object();
   }

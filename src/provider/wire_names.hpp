@@ -35,7 +35,7 @@ class CallIds {
 /// inside one.
 Json sent_arguments(const ToolCall&);
 
-/// A tool's parameters with the `properties` that strict sides want.
+/// A tool's parameters with the `type` and the `properties` that strict sides want.
 Json sent_parameters(const ToolDefinition&);
 
 }  // namespace holdfast
