@@ -15,16 +15,20 @@ namespace holdfast {
 struct Price {
   double input = 0;
   double output = 0;
+  std::optional<double> cached = {};       ///< of input read from a cache; none: as `input`
+  std::optional<double> cache_write = {};  ///< of input written to a cache; none: as `input`
 };
 
 /// A model API (spec, section 11 `[providers.NAME]`).
 struct ProviderSpec {
   std::string name;
-  std::string kind = "openai";  ///< openai (any compatible server), scripted
-  std::string base_url;
-  std::string api = "chat";
-  std::string api_key_env;  ///< name of the environment variable; empty: no key is sent
+  std::string kind = "openai";  ///< openai (any compatible server), anthropic, gemini, ollama,
+                                ///< scripted
+  std::string base_url;         ///< empty: that of the kind, where it has one
+  std::string api = "chat";     ///< openai: chat, responses
+  std::string api_key_env;      ///< name of the environment variable; empty: no key is sent
   bool stream = true;
+  int max_tokens = 16384;                        ///< anthropic: the longest answer of one call
   Duration timeout = std::chrono::seconds(120);  ///< of one model call
   Duration connect_timeout = std::chrono::seconds(10);
   Duration first_byte_timeout = std::chrono::minutes(5);

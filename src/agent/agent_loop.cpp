@@ -49,6 +49,8 @@ class AgentSegment {
       Turn turn = next_turn(number);
       request_.messages.push_back(turn.message());
       last_text_ = turn.text;
+      // A pause is no end: the model goes on from what it said so far.
+      if (turn.calls.empty() && turn.finish == "pause") continue;
       if (turn.calls.empty()) return answer_of(turn);
       ask_for_input(turn);
       ask_for_approval(turn);

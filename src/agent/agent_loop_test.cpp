@@ -38,6 +38,19 @@ TEST(Agent, AnswersThroughItsTools) {
   EXPECT_EQ(f.result_of("model#1")["usage"]["total_tokens"], 15);
 }
 
+TEST(Agent, GoesOnBehindAPauseAsFarAsItsLimit) {
+  Fixture f;
+  f.chain.replies = {answers("so far", "pause"), answers("done")};
+  EXPECT_EQ(std::get<Json>(f.segment()), "done");
+  ASSERT_EQ(f.chain.last.messages.size(), 3u);
+  EXPECT_EQ(f.chain.last.messages[2].text, "so far");
+  Fixture endless;
+  endless.spec.max_iterations = 3;
+  endless.chain.replies = {answers("so far", "pause")};
+  EXPECT_EQ(std::get<EndRun>(endless.segment()).reason, Reason::max_iterations);
+  EXPECT_EQ(endless.chain.calls(), 3u);
+}
+
 TEST(Agent, SendsSystemTextInputAndHistory) {
   Fixture f = three_turns();
   f.run.input = {{"ticket", 7}};

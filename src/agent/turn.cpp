@@ -14,19 +14,29 @@
 namespace holdfast {
 namespace {
 
-Json to_json(const Usage& usage) {
-  return {{"prompt_tokens", usage.prompt_tokens},
-          {"completion_tokens", usage.completion_tokens},
-          {"total_tokens", usage.total_tokens},
-          {"cost_usd", usage.cost_usd}};
+/// What is not told in every call stands there only where it says something.
+Json to_json(const ModelUsage& usage) {
+  Json json = {{"prompt_tokens", usage.prompt_tokens},
+               {"completion_tokens", usage.completion_tokens},
+               {"total_tokens", usage.total_tokens},
+               {"cost_usd", usage.cost_usd}};
+  if (usage.cached_tokens != 0) json["cached_tokens"] = usage.cached_tokens;
+  if (usage.cache_write_tokens != 0) json["cache_write_tokens"] = usage.cache_write_tokens;
+  if (usage.reasoning_tokens != 0) json["reasoning_tokens"] = usage.reasoning_tokens;
+  if (usage.estimated) json["estimated"] = true;
+  return json;
 }
 
-Usage parse_usage(const Json& json) {
-  Usage usage;
+ModelUsage parse_usage(const Json& json) {
+  ModelUsage usage;
   usage.prompt_tokens = json.at("prompt_tokens").get<std::int64_t>();
   usage.completion_tokens = json.at("completion_tokens").get<std::int64_t>();
   usage.total_tokens = json.at("total_tokens").get<std::int64_t>();
   usage.cost_usd = json.at("cost_usd").get<double>();
+  usage.cached_tokens = json.value("cached_tokens", std::int64_t{0});
+  usage.cache_write_tokens = json.value("cache_write_tokens", std::int64_t{0});
+  usage.reasoning_tokens = json.value("reasoning_tokens", std::int64_t{0});
+  usage.estimated = json.value("estimated", false);
   return usage;
 }
 
@@ -184,7 +194,8 @@ void make_storable(Turn& turn, const Limits& limits) {
   const std::string text = std::exchange(turn.text, {});
   std::vector<PlannedCall> calls = std::exchange(turn.calls, {});
   turn.finish = cut(turn.finish, limits.error_bytes / 4);
-  if (dump_json(turn.opaque).size() > limit / 4) turn.opaque = nullptr;
+  // It tells of the texts and calls as they were.
+  turn.opaque = nullptr;
   const std::size_t frame = dump_json(to_json(turn)).size();
   const std::size_t room = limit - std::min(limit, frame);
   fit_calls(calls, room - std::min(room, std::min(dump_json(text).size(), room / 2)));

@@ -30,7 +30,7 @@ struct Turn {
   std::string model;
   std::string text;
   std::string finish;
-  Usage usage;
+  ModelUsage usage;
   Json opaque;
   std::vector<PlannedCall> calls;
 

@@ -33,6 +33,41 @@ TEST(AgentTurn, CutsAnAnswerThatIsTooLargeAndKeepsWhatItCost) {
   EXPECT_EQ(f.chain.calls(), 1u) << "what was paid for is not asked for again";
 }
 
+TEST(AgentTurn, ReadsTheStepsThatEarlierBuildsRecorded) {
+  // As the first builds wrote it.
+  const Turn turn = parse_turn(1, Json::parse(R"({
+    "calls":[{"arguments":{"text":"hi"},"id":"1.1","name":"notify"}],
+    "finish":"tool_calls","model":"m1","opaque":{"kept":"as it is"},"provider":"main","text":"",
+    "usage":{"completion_tokens":5,"cost_usd":0.25,"prompt_tokens":10,"total_tokens":15}})"));
+  EXPECT_EQ(turn.usage.total_tokens, 15);
+  EXPECT_FALSE(turn.usage.estimated);
+  EXPECT_EQ(turn.opaque, (Json{{"kept", "as it is"}}));
+  ASSERT_EQ(turn.calls.size(), 1u);
+  EXPECT_EQ(turn.calls[0].arguments["text"], "hi");
+}
+
+TEST(AgentTurn, RecordsWhatACallUsedAndOfWhatKind) {
+  Fixture f = with_notify();
+  ModelReply reply = answers("hi");
+  reply.usage = ModelUsage{{100, 20, 120, 0.5}, 60, 30, 12, true};
+  f.chain.replies = {reply};
+  f.segment();
+  const Json recorded = f.result_of("model#1");
+  EXPECT_EQ(recorded["usage"], Json::parse(R"({"prompt_tokens":100,"completion_tokens":20,
+    "total_tokens":120,"cost_usd":0.5,"cached_tokens":60,"cache_write_tokens":30,
+    "reasoning_tokens":12,"estimated":true})"));
+  EXPECT_EQ(parse_turn(1, recorded).usage, reply.usage);
+}
+
+TEST(AgentTurn, KeepsNoPartsOfTheMakersThatNoLongerFit) {
+  Fixture f = with_notify();
+  ModelReply reply = answers(std::string(60000, 'x'));
+  reply.opaque = {{"signature", "of the whole text"}};
+  f.chain.replies = {reply};
+  f.segment();
+  EXPECT_FALSE(f.result_of("model#1").contains("opaque"));
+}
+
 TEST(AgentTurn, RefusesArgumentsThatAreTooLargeAndRunsTheirSiblings) {
   Fixture f = with_notify();
   ModelReply reply = calls({{"notify", {{"text", "small"}}},

@@ -120,6 +120,11 @@ void read_prices(TableReader& table, ProviderSpec& spec) {
     Price& entry = spec.prices[model];
     price.read("input", entry.input, 0, 1e6);
     price.read("output", entry.output, 0, 1e6);
+    const auto read_other = [&price = price](const char* key, std::optional<double>& value) {
+      if (price.has(key)) price.read(key, value.emplace(), 0, 1e6);
+    };
+    read_other("cached", entry.cached);
+    read_other("cache_write", entry.cache_write);
     price.finish();
   }
 }
@@ -131,10 +136,17 @@ void read_provider(TableReader& table, const std::string& folder, ProviderSpec& 
                  "a provider's name has letters, digits, '_', '-' and '.' only");
   }
   table.read("kind", spec.kind);
-  check_word(table, "kind", spec.kind, {"openai", "scripted"}, {"anthropic", "gemini", "ollama"});
+  check_word(table, "kind", spec.kind, {"openai", "anthropic", "gemini", "ollama", "scripted"}, {});
   table.read("base_url", spec.base_url);
   table.read("api", spec.api);
-  check_word(table, "api", spec.api, {"chat"}, {"responses"});
+  check_word(table, "api", spec.api, {"chat", "responses"}, {});
+  if (spec.kind != "openai" && table.has("api")) {
+    table.refuse("api", "only a provider of kind \"openai\" has a choice of APIs");
+  }
+  table.read("max_tokens", spec.max_tokens, 1, 10000000);
+  if (spec.kind != "anthropic" && table.has("max_tokens")) {
+    table.refuse("max_tokens", "only a provider of kind \"anthropic\" needs a limit");
+  }
   table.read("api_key_env", spec.api_key_env);
   if (!spec.api_key_env.empty() && !is_variable_name(spec.api_key_env)) {
     // The text is not shown: it may be the key itself.
@@ -160,7 +172,7 @@ void read_provider(TableReader& table, const std::string& folder, ProviderSpec& 
   }
   if (spec.kind == "openai" && spec.base_url.empty()) {
     table.refuse("base_url", "missing; expected an address such as \"https://api.openai.com/v1\"");
-  } else if (spec.kind == "openai") {
+  } else if (!spec.base_url.empty()) {
     check_base_url(table, spec.base_url);
   }
   table.finish("use api_key_env = \"NAME_OF_A_VARIABLE\"");

@@ -252,13 +252,21 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
       {"[store]\nurl = \"mysql:x\"", "f.toml:2: store.url: 'mysql:…' is not the URL of a store"},
       {"[store]\nurl = \"postgresql://h/d?schema=a-b\"", "f.toml:2: store.url: "},
       {"[providers.a]\nkind = \"opnai\"\nbase_url = \"http://x\"", "did you mean \"openai\"?"},
-      {"[providers.a]\nkind = \"gemini\"\n",
-       "f.toml:2: providers.a.kind: \"gemini\" is not part of this version"},
+      {"[providers.a]\nkind = \"gmini\"\n", "did you mean \"gemini\"?"},
       {"[providers.a]\nkind = \"openai\"", "f.toml:1: providers.a.base_url: missing"},
+      {"[providers.a]\nkind = \"anthropic\"\nbase_url = \"x\"", "f.toml:3: providers.a.base_url"},
+      {"[providers.a]\nkind = \"anthropic\"\napi = \"chat\"", "f.toml:3: providers.a.api: only"},
+      {"[providers.a]\nkind = \"anthropic\"\nmax_tokens = 0", "f.toml:3: providers.a.max_tokens"},
+      {"[providers.a]\nbase_url = \"http://x\"\nmax_tokens = 5", "providers.a.max_tokens: only"},
+      {"[providers.a]\nbase_url = \"http://x\"\nprices = { m = { cached = -1 } }",
+       "f.toml:3: providers.a.prices.m.cached"},
       {"[providers.a]\nbase_url = \"ftp://x\"",
        "f.toml:2: providers.a.base_url: expected an address"},
-      {"[providers.a]\nbase_url = \"http://x\"\napi = \"responses\"",
-       "is not part of this version"},
+      {"[providers.a]\nbase_url = \"http://x\"\napi = \"response\"",
+       "f.toml:3: providers.a.api: expected chat or responses"},
+      {"[providers.a]\nkind = \"ollama\"\nmax_tokens = 5",
+       "f.toml:3: providers.a.max_tokens: only"},
+      {"[providers.a]\nkind = \"gemini\"\nscript = \"s\"", "only a provider of kind"},
       {"[providers.a]\nkind = \"scripted\"", "f.toml:1: providers.a.script: missing"},
       {"[providers.a]\nbase_url = \"http://x\"\nscript = \"s\"", "only a provider of kind"},
       {"[tools.t]\nkind = \"mcp\"", "f.toml:2: tools.t.kind: \"mcp\" is not part of this version"},
@@ -284,6 +292,22 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
     EXPECT_NE(problem_of(c.text).find(c.message), std::string::npos) << c.text << "\n---\n"
                                                                      << problem_of(c.text);
   }
+}
+
+TEST(Config, ProvidersOfOtherKindsKnowTheirAddress) {
+  const auto settings = parse(
+      "[providers.a]\nkind = \"anthropic\"\nmax_tokens = 5000\n"
+      "prices = { m = { input = 3, output = 15, cached = 0.3, cache_write = 3.75 } }");
+  ASSERT_EQ(settings.providers.size(), 1u);
+  for (const char* kind : {"gemini", "ollama"}) {
+    EXPECT_EQ(problem_of("[providers.a]\nkind = \"" + std::string(kind) + "\""), "") << kind;
+  }
+  EXPECT_EQ(problem_of("[providers.a]\nbase_url = \"http://x\"\napi = \"responses\""), "");
+  EXPECT_EQ(settings.providers[0].max_tokens, 5000);
+  EXPECT_TRUE(settings.providers[0].base_url.empty());
+  const Price& price = settings.providers[0].prices.at("m");
+  EXPECT_DOUBLE_EQ(price.cached.value_or(0), 0.3);
+  EXPECT_DOUBLE_EQ(price.cache_write.value_or(0), 3.75);
 }
 
 TEST(Config, NamesThatLeadNowhereAreNamedAtTheirLine) {

@@ -157,6 +157,8 @@ Judgement decide_class(const Evidence& evidence, const ErrorBody& body) {
   if (is_success || effective == 0) {
     if (body.is_html) return {configuration, {}};
     if (auto cls = vague_class(body)) return {*cls, {}};
+    // An error that names itself in words that nobody knows is not taken for a passing one.
+    if (evidence.said_error && !(body.codes.empty() && body.types.empty())) return {unknown, {}};
     if (is_success) return {server_error, {}};
     if (auto cls = class_of_phase(evidence.phase)) return {*cls, {}};
   }

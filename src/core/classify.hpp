@@ -34,6 +34,7 @@ struct Evidence {
   std::string transport_kind;  ///< `connection_reset`, `tls_verify`, …; empty: none
   TransportPhase phase = TransportPhase::none;
   bool body_was_success = false;  ///< a 2xx whose body was no usable answer
+  bool said_error = false;        ///< an error of the other side's own, with whatever status
   std::string provider;
   std::string model;
   std::size_t excerpt_bytes = 300;  ///< how much of a body may stand in the message

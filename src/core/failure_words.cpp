@@ -140,13 +140,13 @@ constexpr std::array kVagueWords = std::to_array<WordRule>({
     {"failedprecondition", client_error},
     {"outofrange", client_error},
     {"server", server_error},
+    {"upstream", server_error},
     {"apierror", server_error},
     {"internal", server_error},
     {"modelerror", server_error},
     {"modelstreamerror", server_error},
     {"aborted", server_error},
     {"dataloss", server_error},
-    {"error", server_error},
 });
 
 template <std::size_t N>

@@ -49,14 +49,26 @@ struct ModelRequest {
   std::vector<ToolDefinition> tools;
 };
 
+/// What one model call used: the counts of the run, and what they consist of. Cached and written
+/// tokens are part of the prompt's, reasoning is part of the completion's, whoever counts them.
+struct ModelUsage : Usage {
+  std::int64_t cached_tokens = 0;       ///< read from the other side's cache
+  std::int64_t cache_write_tokens = 0;  ///< written to it
+  std::int64_t reasoning_tokens = 0;
+  bool estimated = false;  ///< the other side did not say; counted from the texts
+
+  ModelUsage& operator+=(const ModelUsage&);
+  friend bool operator==(const ModelUsage&, const ModelUsage&) = default;
+};
+
 struct ModelReply {
   std::string provider;
   std::string model;
   std::string text;
   std::vector<ToolCall> calls;
-  Usage usage;
-  std::string finish;  ///< `stop`, `length`, `tool_calls`, or the maker's own word
-  Json opaque;
+  ModelUsage usage;
+  std::string finish;  ///< `stop`, `length`, `tool_calls`, `pause`, or the maker's own word
+  Json opaque;         ///< see provider/own_parts.hpp
 };
 
 struct CallContext {

@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/guard.hpp"
 #include "base/text.hpp"
 #include "core/classify.hpp"
-#include "provider/http.hpp"
+#include "core/history.hpp"
+#include "provider/judge.hpp"
 #include "provider/providers.hpp"
 
 namespace holdfast {
@@ -35,7 +37,15 @@ class Chain final : public ModelChain {
                                       "the agent names no model; add one to `models`, like "
                                       "\"main/gpt-5-mini\""));
     }
+    if (const auto problem = history_problem(request.messages);
+        !HOLDFAST_GUARD("history_whole", !problem)) {
+      Failure failure = make_failure(FailureClass::client_error, "broken_history",
+                                     "nothing was sent, the conversation is broken: " + *problem);
+      failure.not_started = true;
+      throw FailureError(std::move(failure));
+    }
     const StoreTime started = env_.store_now();
+    ModelUsage lost;
     std::vector<std::string> attempts;
     std::vector<Skipped> skipped;
     std::optional<Failure> newest;
@@ -47,8 +57,11 @@ class Chain final : public ModelChain {
       }
       try {
         auto reply = call(target, request, limited, skipped);
-        if (reply) return std::move(*reply);
+        if (!reply) continue;
+        reply->usage += lost;
+        return std::move(*reply);
       } catch (const FailureError& error) {
+        if (const auto* paid = dynamic_cast<const PaidFailure*>(&error)) lost += paid->used();
         newest = error.failure();
         attempts.push_back(newest->message);
         if (!may_go_on(*newest, fallback_on, context, started)) break;
@@ -173,6 +186,22 @@ class Chain final : public ModelChain {
   const std::unique_ptr<CircuitBoard> circuits_;  ///< null: every model is called
 };
 
+std::unique_ptr<Provider> make_provider(const ProviderSpec& spec, Env& env, const Limits& limits,
+                                        const std::vector<std::string>& key_names) {
+  if (spec.kind != "openai" && spec.api != "chat") {
+    throw RefusedError(Refusal::usage, "providers." + spec.name +
+                                           ".api: only a provider of kind `openai` has a choice");
+  }
+  if (spec.kind == "openai") return make_openai(spec, env, limits, key_names);
+  if (spec.kind == "anthropic") return make_anthropic(spec, env, limits, key_names);
+  if (spec.kind == "gemini") return make_gemini(spec, env, limits, key_names);
+  if (spec.kind == "ollama") return make_ollama(spec, env, limits, key_names);
+  if (spec.kind == "scripted") return make_scripted(spec, env);
+  throw RefusedError(Refusal::usage, "providers." + spec.name + ".kind is `" + spec.kind +
+                                         "`; this build knows `openai` (any compatible server), "
+                                         "`anthropic`, `gemini`, `ollama` and `scripted`");
+}
+
 }  // namespace
 
 std::unique_ptr<ModelChain> make_chain_of(ProviderMap providers, Env& env,
@@ -196,15 +225,7 @@ std::unique_ptr<ModelChain> make_chain(const std::vector<ProviderSpec>& specs, E
     if (providers.contains(spec.name)) {
       throw RefusedError(Refusal::usage, "provider `" + spec.name + "` is configured twice");
     }
-    if (spec.kind == "openai") {
-      providers[spec.name] = make_openai(spec, env, limits, key_names);
-    } else if (spec.kind == "scripted") {
-      providers[spec.name] = make_scripted(spec, env);
-    } else {
-      throw RefusedError(Refusal::usage, "providers." + spec.name + ".kind is `" + spec.kind +
-                                             "`; this build knows `openai` (any compatible "
-                                             "server) and `scripted`");
-    }
+    providers[spec.name] = make_provider(spec, env, limits, key_names);
   }
   return make_chain_of(std::move(providers), env, std::move(circuits));
 }
@@ -233,17 +254,18 @@ Finding check_provider(const ProviderSpec& spec, Env& env) {
       return finding;
     }
   }
-  const bool is_plain = spec.base_url.starts_with("http://");
-  const bool is_local = spec.base_url.starts_with("http://127.") ||
-                        spec.base_url.starts_with("http://localhost") ||
-                        spec.base_url.starts_with("http://[::1]");
+  const std::string base_url = base_url_of(spec);
+  const bool is_plain = base_url.starts_with("http://");
+  const bool is_local = base_url.starts_with("http://127.") ||
+                        base_url.starts_with("http://localhost") ||
+                        base_url.starts_with("http://[::1]");
   if (is_plain && !is_local && !spec.api_key_env.empty()) {
     finding.grade = Finding::Grade::warning;
-    finding.text = "the key would travel unencrypted to " + spec.base_url + "; use https://";
+    finding.text = "the key would travel unencrypted to " + base_url + "; use https://";
     return finding;
   }
-  finding.text = "set up for " + spec.base_url +
-                 (spec.api_key_env.empty() ? ", no key is sent" : ", key present");
+  finding.text =
+      "set up for " + base_url + (spec.api_key_env.empty() ? ", no key is sent" : ", key present");
   return finding;
 }
 

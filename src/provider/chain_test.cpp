@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "provider/judge.hpp"
 #include "provider/providers.hpp"
 #include "support/fake_env.hpp"
 
@@ -28,9 +29,11 @@ class Fake : public Provider {
       Failure failure = failures_[call];
       failure.provider = name_;
       failure.model = model;
+      if (used) throw PaidFailure(failure, *used);
       throw FailureError(failure);
     }
     ModelReply reply;
+    reply.usage.total_tokens = 7;
     reply.provider = name_;
     reply.model = model;
     reply.text = "hi from " + name_ + "/" + model;
@@ -41,6 +44,7 @@ class Fake : public Provider {
   Duration takes{};
   Duration last_timeout{};
   std::function<void()> during;
+  std::optional<ModelUsage> used;
 
  private:
   std::string name_;
@@ -143,6 +147,34 @@ TEST(Chain, AnExhaustedChainIsClassifiedByItsLastAttemptAndNamesAll) {
   EXPECT_NE(failure.message.find("b/n: status 429"), std::string::npos) << failure.message;
 }
 
+TEST(Chain, SendsNoBrokenConversation) {
+  World world({});
+  ModelRequest request;
+  Message calling;
+  calling.role = Message::Role::assistant;
+  calling.calls.push_back({"1.1", "pay", Json::object(), {}});
+  request.messages = {calling};
+  try {
+    world.chain->complete({"a/m", "b/n"}, {}, request, {});
+    ADD_FAILURE() << "answered";
+  } catch (const FailureError& error) {
+    EXPECT_EQ(error.failure().cls, client_error);
+    EXPECT_EQ(error.failure().code, "broken_history");
+    EXPECT_NE(error.failure().message.find("call 1.1 of 'pay'"), std::string::npos);
+  }
+  EXPECT_EQ(world.a->calls + world.b->calls, 0u);
+}
+
+TEST(Chain, CountsWhatABrokenStreamOfAnEarlierModelUsed) {
+  World world({failed(connection)});
+  world.a->used = ModelUsage{{100, 20, 120, 0.5}, 0, 0, 0, true};
+  const ModelReply reply = world.chain->complete({"a/m", "b/n"}, {}, {}, {});
+  EXPECT_EQ(reply.provider, "b");
+  EXPECT_EQ(reply.usage.total_tokens, 120 + 7);
+  EXPECT_DOUBLE_EQ(reply.usage.cost_usd, 0.5);
+  EXPECT_TRUE(reply.usage.estimated);
+}
+
 TEST(Chain, AnEmptyChainIsUnknown) {
   World world({});
   EXPECT_EQ(world.failure({}).cls, unknown);
@@ -191,12 +223,22 @@ ProviderSpec spec_of(std::string kind) {
 
 TEST(MakeChain, RefusesWhatItCannotSetUp) {
   testing::FakeEnv env;
-  EXPECT_NE(make_chain({spec_of("openai")}, env, {}), nullptr);
+  for (const char* kind : {"openai", "anthropic", "gemini", "ollama"}) {
+    EXPECT_NE(make_chain({spec_of(kind)}, env, {}), nullptr) << kind;
+  }
   EXPECT_THROW(make_chain({spec_of("oracle")}, env, {}), RefusedError);
   EXPECT_THROW(make_chain({spec_of("openai"), spec_of("openai")}, env, {}), RefusedError);
   EXPECT_THROW(make_chain({spec_of("scripted")}, env, {}), RefusedError);
   ProviderSpec spec = spec_of("openai");
   spec.api = "responses";
+  EXPECT_NE(make_chain({spec}, env, {}), nullptr);
+  spec.api = "completions";
+  EXPECT_THROW(make_chain({spec}, env, {}), RefusedError);
+  spec = spec_of("gemini");
+  spec.api = "responses";
+  EXPECT_THROW(make_chain({spec}, env, {}), RefusedError);
+  spec = spec_of("anthropic");
+  spec.max_tokens = 0;
   EXPECT_THROW(make_chain({spec}, env, {}), RefusedError);
   spec = spec_of("openai");
   spec.name = "a/b";
@@ -223,6 +265,15 @@ TEST(CheckProvider, SaysWhatToMend) {
   EXPECT_EQ(check_provider(spec, env).grade, Finding::Grade::warning);
   ::unsetenv("HOLDFAST_TEST_ABSENT_KEY");
   EXPECT_EQ(check_provider(spec_of("oracle"), env).grade, Finding::Grade::bad);
+  for (const auto& [kind, address] : {std::pair("anthropic", "https://api.anthropic.com"),
+                                      std::pair("gemini", "https://generativelanguage.google"),
+                                      std::pair("ollama", "http://127.0.0.1:11434")}) {
+    ProviderSpec plain = spec_of(kind);
+    plain.base_url.clear();
+    const Finding finding = check_provider(plain, env);
+    EXPECT_EQ(finding.grade, Finding::Grade::ok) << kind;
+    EXPECT_NE(finding.text.find(address), std::string::npos) << finding.text;
+  }
 }
 
 }  // namespace

@@ -11,12 +11,6 @@ namespace {
 constexpr std::size_t kMaxCalls = 1000;
 constexpr std::int64_t kMaxIndex = 1000000;
 
-/// A member that is there and not null: streams write null for what they leave out.
-const Json* find_given(const Json& object, const char* key) {
-  const Json* found = find_member(object, key);
-  return found == nullptr || found->is_null() ? nullptr : found;
-}
-
 /// A call whose arguments are whole: nothing more can belong to it.
 bool is_whole(const RawCall& call) {
   return !call.name.empty() && extent_of(call.arguments) == JsonExtent::complete;
@@ -26,7 +20,7 @@ bool is_whole(const RawCall& call) {
 
 std::variant<std::string, Malformed> ChatAssembler::add(const Json& chunk) {
   if (!chunk.is_object()) return Malformed{std::string("a chunk is ") + chunk.type_name()};
-  if (const Json* usage = find_given(chunk, "usage")) reply_.usage = *usage;
+  if (const Json* usage = find_given(chunk, "usage")) reply_.usage = read_chat_usage(*usage);
   if (const Json* filter = find_given(chunk, "prompt_filter_results")) filter_ = *filter;
   const Json* choices = find_given(chunk, "choices");
   if (choices == nullptr) return std::string();

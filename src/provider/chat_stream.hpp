@@ -22,6 +22,9 @@ class ChatAssembler {
   /// The whole answer, once the stream has ended with its finish reason.
   std::variant<RawReply, Malformed> finish() const;
 
+  /// As the last chunk that spoke of it said.
+  const ModelUsage& usage() const { return reply_.usage; }
+
   /// The prompt or the answer was filtered, as the chunks said beside the choices.
   const Json& filter_results() const { return filter_; }
 

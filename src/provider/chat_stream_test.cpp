@@ -147,7 +147,7 @@ TEST(ChatAssembler, JoinsTextAndTakesUsageFromTheLastChunk) {
   const auto reply = std::get<RawReply>(assembler.finish());
   EXPECT_EQ(reply.text, "Hello");
   EXPECT_EQ(reply.finish, "stop");
-  EXPECT_EQ(reply.usage["prompt_tokens"], 3);
+  EXPECT_EQ(reply.usage.prompt_tokens, 3);
 }
 
 TEST(ChatAssembler, SurvivesChunksOfAnyShape) {

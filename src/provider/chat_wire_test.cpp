@@ -134,11 +134,20 @@ TEST(ChatWire, ReadsContentParts) {
 }
 
 TEST(ChatWire, ReadsUsageOfAnyShape) {
-  EXPECT_EQ(read_usage(nullptr), Usage{});
-  EXPECT_EQ(read_usage("many"), Usage{});
-  EXPECT_EQ(read_usage(Json::parse(R"({"prompt_tokens":"3","completion_tokens":-1})")), Usage{});
-  const Usage usage = read_usage(Json::parse(R"({"prompt_tokens":3,"completion_tokens":4})"));
-  EXPECT_EQ(usage.total_tokens, 7);
+  EXPECT_EQ(read_chat_usage(nullptr), ModelUsage{});
+  EXPECT_EQ(read_chat_usage("many"), ModelUsage{});
+  EXPECT_EQ(read_chat_usage(Json::parse(R"({"prompt_tokens":"3","completion_tokens":-1})")),
+            ModelUsage{});
+  EXPECT_EQ(read_chat_usage(Json::parse(R"({"prompt_tokens_details":7})")), ModelUsage{});
+  const ModelUsage usage = read_chat_usage(Json::parse(
+      R"({"prompt_tokens":30,"completion_tokens":4,
+          "prompt_tokens_details":{"cached_tokens":20,"cache_write_tokens":5},
+          "completion_tokens_details":{"reasoning_tokens":3}})"));
+  EXPECT_EQ(usage.total_tokens, 34);
+  EXPECT_EQ(usage.cached_tokens, 20);
+  EXPECT_EQ(usage.cache_write_tokens, 5);
+  EXPECT_EQ(usage.reasoning_tokens, 3);
+  EXPECT_FALSE(usage.estimated);
 }
 
 }  // namespace

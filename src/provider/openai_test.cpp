@@ -1,12 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <set>
 
 #include "core/classify.hpp"
 #include "provider/chain.hpp"
+#include "provider/judge.hpp"
 #include "provider/providers.hpp"
+#include "provider/recorded_rows.hpp"
 #include "support/stub_server.hpp"
 
 namespace holdfast {
@@ -101,6 +101,45 @@ TEST(OpenAi, AnswersFromAStreamHoweverItIsCutIntoPieces) {
   }
 }
 
+TEST(OpenAi, EstimatesWhatNobodyCounted) {
+  StubServer server;
+  ProviderSpec spec = spec_for(server, true);
+  spec.prices = {{"gpt", Price{1.0, 2.0}}};
+  server.play(StubAnswer::events(chunk(R"({"content":"12345678"})") + chunk("{}", "\"stop\"")));
+  const ModelUsage usage = ask(spec).usage;
+  EXPECT_TRUE(usage.estimated);
+  EXPECT_EQ(usage.completion_tokens, 2);
+  const auto sent = static_cast<std::int64_t>(server.requests().at(0).body.size());
+  EXPECT_EQ(usage.prompt_tokens, (sent + 3) / 4);
+  EXPECT_GT(usage.cost_usd, 0);
+
+  server.play(StubAnswer::events(chunk(R"({"content":"12345678"})")));
+  try {
+    ask(spec);
+    ADD_FAILURE() << "answered";
+  } catch (const PaidFailure& paid) {
+    EXPECT_EQ(paid.failure().cls, connection);
+    EXPECT_TRUE(paid.used().estimated);
+    EXPECT_EQ(paid.used().completion_tokens, 2);
+  }
+  server.play(StubAnswer::json(503, "{}"));
+  try {
+    ask(spec);
+    ADD_FAILURE() << "answered";
+  } catch (const FailureError& error) {
+    EXPECT_EQ(dynamic_cast<const PaidFailure*>(&error), nullptr) << "nothing had begun";
+  }
+}
+
+TEST(OpenAi, PricesCachedAndWrittenTokensApartWherePricesSaySo) {
+  ProviderSpec spec;
+  spec.prices = {{"m", Price{10, 100, 1, 20}}, {"plain", Price{10, 100}}};
+  const ModelUsage usage{{1000, 10, 1010, 0}, 600, 300, 5, false};
+  EXPECT_DOUBLE_EQ(cost_of(spec, "m", usage), (100 * 10 + 600 * 1 + 300 * 20 + 10 * 100) / 1e6);
+  EXPECT_DOUBLE_EQ(cost_of(spec, "plain", usage), (1000 * 10 + 10 * 100) / 1e6);
+  EXPECT_DOUBLE_EQ(cost_of(spec, "other", usage), 0);
+}
+
 struct StreamCase {
   const char* what;
   std::string body;
@@ -121,7 +160,7 @@ TEST(OpenAi, JudgesStreamsByTheirEnd) {
        "A"},
       {"something behind [DONE]", head + end + "data: [DONE]\n\ndata: {broken\n\n", "A"},
       {"cut before its end signal", head, nullptr, connection},
-      {"cut in the middle of a chunk", head + "data: {\"choices\":[{\"ind", nullptr, server_error},
+      {"cut in the middle of a chunk", head + "data: {\"choices\":[{\"ind", nullptr, connection},
       {"cut in the middle of a call", call, nullptr, connection},
       {"[DONE] without a finish reason", head + "data: [DONE]\n\n", nullptr, server_error},
       {"nothing at all", "", nullptr, connection},
@@ -255,59 +294,6 @@ TEST(OpenAi, TreatsARefusalAsContentPolicy) {
   EXPECT_EQ(failure_of(spec_for(server, false)).cls, content_policy);
 }
 
-std::vector<Json> rows_of(const std::set<std::string>& stages) {
-  std::ifstream file(std::string(HOLDFAST_SOURCE_DIR) + "/tests/data/provider-errors.jsonl");
-  const std::set<std::string> providers = {"openai",   "generic", "vllm",
-                                           "llamacpp", "ollama",  "openrouter"};
-  std::vector<Json> rows;
-  for (std::string line; std::getline(file, line);) {
-    Json row = Json::parse(line);
-    if (stages.contains(row["stage"]) && providers.contains(row["provider"])) {
-      rows.push_back(std::move(row));
-    }
-  }
-  return rows;
-}
-
-void expect_row(const Json& row, const Failure& failure) {
-  const std::string about = row["id"].get<std::string>() + ": " + failure.message;
-  EXPECT_EQ(to_word(failure.cls), row["expected_class"].get<std::string>()) << about;
-  EXPECT_EQ(failure.should_retry.value_or(is_retryable(failure.cls)),
-            row["expected_retryable"].get<bool>())
-      << about;
-  const Json hint = failure.retry_after ? Json(failure.retry_after->count()) : Json();
-  EXPECT_EQ(hint, row["delay_hint_ms"]) << about;
-  EXPECT_EQ(failure.message.find("xx01"), std::string::npos) << about;
-}
-
-TEST(OpenAi, JudgesEveryRecordedAnswerOverHttp) {
-  int seen = 0;
-  for (const Json& row : rows_of({"http", "body_200", "stream"})) {
-    for (const bool stream : {false, true}) {
-      if (row["stage"] == "stream" && !stream) continue;
-      StubServer server;
-      StubAnswer answer;
-      answer.status = row["status"];
-      for (const auto& [name, value] : row["headers"].items())
-        answer.headers.emplace_back(name, value);
-      answer.pieces = {row["body"].get<std::string>()};
-      server.play(answer);
-      expect_row(row, failure_of(spec_for(server, stream)));
-      EXPECT_EQ(server.requests().size(), 1u) << row["id"];
-      ++seen;
-    }
-  }
-  EXPECT_GE(seen, 120);
-}
-
-Json row_named(const std::string& id) {
-  for (Json& row : rows_of({"transport"})) {
-    if (row["id"] == id) return row;
-  }
-  ADD_FAILURE() << "no row " << id;
-  return {};
-}
-
 TEST(OpenAi, JudgesBrokenTransfers) {
   StubServer server;
   ProviderSpec spec = spec_for(server, true);
@@ -317,30 +303,30 @@ TEST(OpenAi, JudgesBrokenTransfers) {
   StubAnswer answer = StubAnswer::json(200, R"({"id":"chatcmpl-ex10","object":"chat.com)");
   answer.headers.emplace_back("content-length", "4096");
   server.play(answer);
-  expect_row(row_named("body-200-partial-file"), failure_of(spec));
+  expect_row(recorded_row(HOLDFAST_SOURCE_DIR, "body-200-partial-file"), failure_of(spec));
 
   answer = {};
   answer.before_status = true;
   answer.end = StubAnswer::End::silence;
   server.play(answer);
-  expect_row(row_named("net-read-timeout"), failure_of(spec));
+  expect_row(recorded_row(HOLDFAST_SOURCE_DIR, "net-read-timeout"), failure_of(spec));
 
   answer.end = StubAnswer::End::reset;
   server.play(answer);
-  expect_row(row_named("net-reset-before-response"), failure_of(spec));
+  expect_row(recorded_row(HOLDFAST_SOURCE_DIR, "net-reset-before-response"), failure_of(spec));
 
   answer.end = StubAnswer::End::mute;
   server.play(answer);
-  expect_row(row_named("net-empty-reply"), failure_of(spec));
+  expect_row(recorded_row(HOLDFAST_SOURCE_DIR, "net-empty-reply"), failure_of(spec));
 
   answer = StubAnswer::events(chunk(R"({"content":"A"})"));
   answer.end = StubAnswer::End::silence;
   server.play(answer);
-  expect_row(row_named("net-idle-stream"), failure_of(spec));
+  expect_row(recorded_row(HOLDFAST_SOURCE_DIR, "net-idle-stream"), failure_of(spec));
 
   answer.end = StubAnswer::End::reset;
   server.play(answer);
-  expect_row(row_named("net-reset-mid-stream"), failure_of(spec));
+  expect_row(recorded_row(HOLDFAST_SOURCE_DIR, "net-reset-mid-stream"), failure_of(spec));
 
   answer = StubAnswer::events(kStream);
   answer.headers.emplace_back("transfer-encoding", "chunked");

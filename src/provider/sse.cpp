@@ -52,4 +52,28 @@ void SseParser::end_event(std::vector<SseEvent>* out) {
   has_data_ = false;
 }
 
+std::vector<SseEvent> LineParser::feed(std::string_view bytes) {
+  std::vector<SseEvent> out;
+  for (char c : bytes) {
+    if (c == '\n') {
+      end_line(&out);
+    } else {
+      line_ += c;
+    }
+  }
+  return out;
+}
+
+std::vector<SseEvent> LineParser::finish() {
+  std::vector<SseEvent> out;
+  end_line(&out);
+  return out;
+}
+
+void LineParser::end_line(std::vector<SseEvent>* out) {
+  std::string line = std::exchange(line_, {});
+  while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+  if (!line.empty()) out->push_back({{}, std::move(line)});
+}
+
 }  // namespace holdfast

@@ -34,4 +34,16 @@ class SseParser {
   bool at_start_ = true;
 };
 
+/// Lines of JSON in any pieces, each as an event without a name; blank lines are none. One thread.
+class LineParser {
+ public:
+  std::vector<SseEvent> feed(std::string_view bytes);
+  std::vector<SseEvent> finish();
+
+ private:
+  void end_line(std::vector<SseEvent>* out);
+
+  std::string line_;
+};
+
 }  // namespace holdfast

@@ -72,12 +72,14 @@ std::string tell(const ModelReply& reply, const Limits& limits) {
     expect(depth_of(call.arguments, limits.depth) <= limits.depth, "arguments are not too deep");
     calls.push_back({call.name, call.arguments, call.bad_arguments.value_or("")});
   }
-  expect(!reply.text.empty() || !reply.calls.empty() || reply.finish == "length",
+  const bool is_pause = reply.finish == "pause" && !reply.opaque.is_null();
+  expect(!reply.text.empty() || !reply.calls.empty() || reply.finish == "length" || is_pause,
          "an answer says something, or why not");
   expect(reply.usage.total_tokens >= 0 && reply.usage.prompt_tokens >= 0, "tokens are counted");
   const std::string told = dump_json({{"text", reply.text},
                                       {"finish", reply.finish},
                                       {"calls", std::move(calls)},
+                                      {"opaque", reply.opaque},
                                       {"usage", encode(reply.usage)}});
   check_text(told);
   return told;
@@ -94,8 +96,12 @@ std::string tell(const Failure& failure, const Limits& limits) {
 
 }  // namespace
 
-std::string call_model(std::string_view input, bool stream, std::size_t piece_bytes) {
-  ::setenv(kKeyName, kKey, 1);
+namespace {
+
+using Maker = std::unique_ptr<Provider> (*)(const ProviderSpec&, Env&, const Limits&,
+                                            std::vector<std::string>);
+
+std::string call_model(Maker make, std::string_view input, bool stream, std::size_t piece_bytes) {
   wire() = {read_response(input), piece_bytes};
   ProviderSpec spec;
   spec.name = "main";
@@ -104,12 +110,24 @@ std::string call_model(std::string_view input, bool stream, std::size_t piece_by
   spec.stream = stream;
   const Limits limits;
   holdfast::testing::FakeEnv env;
-  const auto provider = make_openai(spec, env, limits);
+  const auto provider = make(spec, env, limits, {});
   try {
     return tell(provider->complete("demo", request_with_tools(), {}), limits);
   } catch (const FailureError& error) {
     return tell(error.failure(), limits);
   }
+}
+
+}  // namespace
+
+std::string call_model(std::string_view input, bool stream, std::size_t piece_bytes) {
+  ::setenv(kKeyName, kKey, 1);
+  std::string told;
+  for (const Maker make :
+       {&make_openai, &make_responses, &make_anthropic, &make_gemini, &make_ollama}) {
+    told += call_model(make, input, stream, piece_bytes) + "\n";
+  }
+  return told;
 }
 
 }  // namespace fuzz
