@@ -22,6 +22,7 @@ struct RawCall {
   std::string name;
   std::string arguments;
   bool is_rounded = false;  ///< they came as a value, and `holds_rounded`
+  Json own = nullptr;       ///< what its maker wants to see again beside it
 };
 
 /// What an answer consists of, whether it came whole or in pieces.

@@ -65,7 +65,7 @@ struct World {
   Fake* b = nullptr;
   std::unique_ptr<ModelChain> chain;
 
-  World(std::vector<Failure> of_a, std::vector<Failure> of_b = {}) {
+  explicit World(std::vector<Failure> of_a, std::vector<Failure> of_b = {}) {
     auto first = std::make_unique<Fake>("a", std::move(of_a), &env);
     auto second = std::make_unique<Fake>("b", std::move(of_b), &env);
     a = first.get();

@@ -1,6 +1,7 @@
 #include "provider/chat_stream.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/guard.hpp"
 #include "base/text.hpp"
@@ -113,6 +114,7 @@ std::optional<Malformed> ChatAssembler::add_call(const Json& delta) {
     slots_.push_back(Slot{index.value_or(place), RawCall{id, {}, {}}});
     slot = &slots_.back();
   }
+  if (Json own = own_members(delta); !own.is_null()) slot->call.own = std::move(own);
   return extend(slot, id, name, arguments);
 }
 
@@ -155,6 +157,7 @@ std::variant<RawReply, Malformed> ChatAssembler::finish() const {
     }
     out.calls.push_back(std::move(slot.call));
   }
+  out.opaque = kept_of_chat(out);
   return out;
 }
 

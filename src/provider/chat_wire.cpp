@@ -1,10 +1,14 @@
 #include "provider/chat_wire.hpp"
 
+#include <utility>
+
 #include "base/text.hpp"
 #include "provider/wire_names.hpp"
 
 namespace holdfast {
 namespace {
+
+constexpr const char* kChatDialect = "chat";
 
 Json render_call(const ToolCall& call, CallIds* ids) {
   // Some servers parse the arguments of the history again: what was not JSON goes back inside JSON.
@@ -14,7 +18,7 @@ Json render_call(const ToolCall& call, CallIds* ids) {
                {{"name", wire_name(call.name)}, {"arguments", dump_json(sent_arguments(call))}}}};
 }
 
-Json render_message(const Message& message, CallIds* ids) {
+Json render_message(const Message& message, const Target& target, CallIds* ids) {
   switch (message.role) {
     case Message::Role::system:
       return Json{{"role", "system"}, {"content", message.text}};
@@ -31,6 +35,13 @@ Json render_message(const Message& message, CallIds* ids) {
   if (!message.calls.empty()) {
     if (message.text.empty()) out["content"] = nullptr;
     for (const ToolCall& call : message.calls) out["tool_calls"].push_back(render_call(call, ids));
+    std::size_t at = 0;
+    for (const OwnPart& part :
+         own_parts(message, kChatDialect, target).value_or(std::vector<OwnPart>())) {
+      if (part.kind != OwnPart::Kind::call) continue;
+      Json& call = out["tool_calls"][at++];
+      if (part.value.is_object()) call.update(part.value);
+    }
   }
   return out;
 }
@@ -56,6 +67,7 @@ std::optional<Malformed> read_calls(const Json& message, RawReply* out) {
       RawCall raw =
           call_of_value(text_member(call, "id"), text_member(*function, "name"), arguments);
       if (raw.name.empty()) return Malformed{"a tool call has no name"};
+      raw.own = own_members(call);
       if (arguments != nullptr && arguments->is_string())
         raw.arguments = arguments->get<std::string>();
       out->calls.push_back(std::move(raw));
@@ -73,12 +85,11 @@ std::optional<Malformed> read_calls(const Json& message, RawReply* out) {
 
 }  // namespace
 
-std::string render_chat_request(const std::string& model, const ModelRequest& request,
-                                bool stream) {
-  Json body{{"model", model}, {"messages", Json::array()}};
+std::string render_chat_request(const Target& target, const ModelRequest& request, bool stream) {
+  Json body{{"model", target.model}, {"messages", Json::array()}};
   CallIds ids;
   for (const Message& message : request.messages) {
-    body["messages"].push_back(render_message(message, &ids));
+    body["messages"].push_back(render_message(message, target, &ids));
   }
   for (const ToolDefinition& tool : request.tools) body["tools"].push_back(render_tool(tool));
   if (stream) {
@@ -108,11 +119,24 @@ std::variant<RawReply, Malformed> read_chat_answer(const Json& answer) {
     out.text = std::move(*text);
   }
   if (auto malformed = read_calls(*message, &out)) return *malformed;
+  out.opaque = kept_of_chat(out);
   out.has_refusal = !text_member(*message, "refusal").empty();
   out.finish = text_member(choice, "finish_reason");
   if (out.finish.empty()) out.finish = out.calls.empty() ? "stop" : "tool_calls";
   if (const Json* usage = find_member(answer, "usage")) out.usage = read_chat_usage(*usage);
   return out;
+}
+
+Json own_members(const Json& call) {
+  const Json* extra = find_given(call, "extra_content");
+  return extra == nullptr ? Json() : Json{{"extra_content", *extra}};
+}
+
+Json kept_of_chat(const RawReply& reply) {
+  PartsWriter parts;
+  parts.add_text(reply.text.size());
+  for (const RawCall& call : reply.calls) parts.add_call(call.own);
+  return parts.kept(kChatDialect);
 }
 
 ModelUsage read_chat_usage(const Json& usage) {

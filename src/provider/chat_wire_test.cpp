@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"
+#include "provider/chat_stream.hpp"
 
 namespace holdfast {
 namespace {
@@ -26,12 +27,13 @@ ModelRequest two_turns() {
 }
 
 TEST(ChatWire, RendersTheHistoryTheSameEachTime) {
-  const std::string body = render_chat_request("gpt", two_turns(), true);
-  EXPECT_EQ(body, render_chat_request("gpt", two_turns(), true));
+  const std::string body = render_chat_request({"main", "gpt"}, two_turns(), true);
+  EXPECT_EQ(body, render_chat_request({"main", "gpt"}, two_turns(), true));
   const Json json = Json::parse(body);
   EXPECT_EQ(json["model"], "gpt");
   EXPECT_EQ(json["stream_options"]["include_usage"], true);
-  EXPECT_FALSE(Json::parse(render_chat_request("gpt", two_turns(), false)).contains("stream"));
+  EXPECT_FALSE(
+      Json::parse(render_chat_request({"main", "gpt"}, two_turns(), false)).contains("stream"));
   const Json& messages = json["messages"];
   ASSERT_EQ(messages.size(), 5u);
   EXPECT_EQ(messages[0]["role"], "system");
@@ -43,7 +45,8 @@ TEST(ChatWire, RendersTheHistoryTheSameEachTime) {
 }
 
 TEST(ChatWire, GivesCallsIdsThatEveryTargetTakesAndAnswersThem) {
-  const Json messages = Json::parse(render_chat_request("gpt", two_turns(), false))["messages"];
+  const Json messages =
+      Json::parse(render_chat_request({"main", "gpt"}, two_turns(), false))["messages"];
   const std::string first = messages[2]["tool_calls"][0]["id"];
   const std::string second = messages[2]["tool_calls"][1]["id"];
   EXPECT_NE(first, second);
@@ -57,7 +60,7 @@ TEST(ChatWire, GivesCallsIdsThatEveryTargetTakesAndAnswersThem) {
 
 TEST(ChatWire, MapsToolNamesBothWays) {
   const ModelRequest request = two_turns();
-  const Json tools = Json::parse(render_chat_request("gpt", request, false))["tools"];
+  const Json tools = Json::parse(render_chat_request({"main", "gpt"}, request, false))["tools"];
   const std::string name = tools[0]["function"]["name"];
   EXPECT_EQ(name.find('.'), std::string::npos);
   EXPECT_LE(name.size(), 64u);
@@ -70,6 +73,33 @@ TEST(ChatWire, MapsToolNamesBothWays) {
   EXPECT_EQ(reply.calls[0].name, "look.up");
   EXPECT_EQ(reply.calls[1].name, "invented");
   EXPECT_EQ(reply.calls[1].arguments, Json::object());
+}
+
+TEST(ChatWire, SendsWhatStoodBesideACallBackToItsMakerAlone) {
+  const Json answer = Json::parse(
+      R"({"choices":[{"message":{"content":"A","tool_calls":[
+          {"id":"x","function":{"name":"pay","arguments":"{}"},
+           "extra_content":{"google":{"thought_signature":"Es=="}}},
+          {"id":"y","function":{"name":"pay","arguments":"{}"}}]}}]})");
+  const auto raw = std::get<RawReply>(read_chat_answer(answer));
+  ChatAssembler assembler;
+  Json chunk = answer;
+  chunk["choices"][0]["delta"] = chunk["choices"][0]["message"];
+  chunk["choices"][0]["delta"]["tool_calls"][0]["index"] = 0;
+  chunk["choices"][0]["delta"]["tool_calls"][1]["index"] = 1;
+  assembler.add(chunk);
+  EXPECT_EQ(std::get<RawReply>(assembler.finish()).opaque, raw.opaque);
+
+  ModelRequest request = two_turns();
+  request.messages[2].text = "A";
+  request.messages[2].opaque = raw.opaque;
+  request.messages[2].made_by = "main/gpt";
+  const auto sent = [&](const Target& target) {
+    return Json::parse(render_chat_request(target, request, false))["messages"][2]["tool_calls"];
+  };
+  EXPECT_EQ(sent({"main", "gpt"})[0]["extra_content"]["google"]["thought_signature"], "Es==");
+  EXPECT_FALSE(sent({"main", "gpt"})[1].contains("extra_content"));
+  EXPECT_FALSE(sent({"main", "gpt-2"})[0].contains("extra_content"));
 }
 
 TEST(ChatWire, KeepsArgumentsThatDoNotParseAsText) {

@@ -4,6 +4,7 @@
 
 #include "core/classify.hpp"
 #include "core/model.hpp"
+#include "holdfast/runtime.hpp"
 #include "provider/http.hpp"
 #include "provider/secrets.hpp"
 

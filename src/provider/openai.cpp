@@ -43,7 +43,7 @@ class ChatDialect final : public Dialect {
 
   std::string render(const Target& target, const ModelRequest& request,
                      bool stream) const override {
-    return render_chat_request(target.model, request, stream);
+    return render_chat_request(target, request, stream);
   }
 
   std::variant<RawReply, Malformed> read(const Json& answer) const override {

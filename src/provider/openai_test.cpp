@@ -6,7 +6,7 @@
 #include "provider/chain.hpp"
 #include "provider/judge.hpp"
 #include "provider/providers.hpp"
-#include "provider/recorded_rows.hpp"
+#include "provider/recorded_test_rows.hpp"
 #include "support/stub_server.hpp"
 
 namespace holdfast {

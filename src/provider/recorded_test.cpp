@@ -6,7 +6,7 @@
 #include <map>
 
 #include "provider/dialect_test_support.hpp"
-#include "provider/recorded_rows.hpp"
+#include "provider/recorded_test_rows.hpp"
 
 namespace holdfast {
 namespace {
@@ -35,7 +35,7 @@ Spoken spoken_by(const std::string& maker) {
 Failure judged(const Json& row, const Spoken& spoken, bool stream) {
   StubServer server;
   server.play(answer_of(row));
-  const Failure failure = dialect_test::failure_of(
+  Failure failure = dialect_test::failure_of(
       dialect_test::dialect_spec(server, spoken.first, stream, spoken.second));
   EXPECT_EQ(server.requests().size(), 1u) << row["id"] << ": a call is one request";
   return failure;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/classify.hpp"
+#include "holdfast/json.hpp"
 #include "support/stub_server.hpp"
 
 namespace holdfast {
