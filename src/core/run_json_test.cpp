@@ -86,7 +86,7 @@ TEST(EventJson, HasItsSixFields) {
 
 TEST(RunJson, IsJsonWhateverTheStoreHolds) {
   const Json damaged(Json::value_t::discarded);
-  RunRow run = queued_run();
+  holdfast::Run run = queued_run();
   run.input = damaged;
   run.answer = damaged;
   Event event;
