@@ -1,7 +1,9 @@
 #include "crash/harness.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -229,6 +231,23 @@ int Site::count_events(const std::string& run, EventKind kind) {
   int count = 0;
   for (const Event& event : events(run)) count += event.kind.is(kind) ? 1 : 0;
   return count;
+}
+
+void Site::freeze(pid_t process) const {
+  const auto is_write_lock_free = [&] {
+    const int lock = open((database().string() + "-lock").c_str(), O_RDWR | O_CLOEXEC);
+    const bool is_free = lock < 0 || flock(lock, LOCK_EX | LOCK_NB) == 0;
+    if (lock >= 0) close(lock);
+    return is_free;
+  };
+  while (true) {
+    ::kill(process, SIGSTOP);
+    eventually(seconds(10), [&] { return is_standing_still(process); });
+    // Others have it for a moment only.
+    if (is_postgres() || eventually(seconds(1), is_write_lock_free)) return;
+    ::kill(process, SIGCONT);
+    let_pass(milliseconds(5));
+  }
 }
 
 bool Site::reaches(const std::string& run, const std::string& wanted, milliseconds limit) {

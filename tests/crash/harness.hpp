@@ -47,6 +47,9 @@ struct Command {
   int uid = -1;  ///< runs as this user
 };
 
+/// Was it stopped by SIGSTOP?
+bool is_standing_still(pid_t);
+
 /// A child process. Killed, also when frozen, and reaped by its destructor. Spawned from the main
 /// thread only: it dies with the thread that made it.
 class Process {
@@ -63,7 +66,7 @@ class Process {
   /// Waits for the end; nothing when `limit` passed first.
   std::optional<int> wait(milliseconds limit);
   /// Does it stand still by SIGSTOP?
-  bool is_frozen() const;
+  bool is_frozen() const { return is_standing_still(pid_); }
   /// SIGKILL, and waits until it is gone.
   void kill();
 
@@ -133,6 +136,10 @@ class Site {
   Process worker(std::vector<std::string> args = {}, std::map<std::string, std::string> env = {});
   /// A worker made of the library, with the tasks of crash_app.
   Process app(std::vector<std::string> args = {}, std::map<std::string, std::string> env = {});
+  /// SIGSTOP, outside a write: a process that stands still inside one holds up everybody, as is
+  /// stated, and would show something else.
+  void freeze(pid_t) const;
+  void freeze(const Process& process) const { freeze(process.pid()); }
   /// Has the worker said that it is there?
   bool is_up(const Process&, milliseconds limit = seconds(20));
   std::string log_of(const Process&) const;  ///< what a worker wrote on standard error

@@ -68,7 +68,7 @@ void expect_the_zombie_writes_nothing(const std::string& held) {
   const std::string run = site.enqueue("errand");
   Process zombie = site.worker();
   ASSERT_TRUE(site.has_started(held));
-  zombie.signal(SIGSTOP);
+  site.freeze(zombie);
   Process second = site.worker();
   if (held == "pay") {
     ASSERT_TRUE(site.reaches(run, "failed"));
@@ -81,7 +81,7 @@ void expect_the_zombie_writes_nothing(const std::string& held) {
   ASSERT_NE(rows.find("completed") == std::string::npos, held != "pay") << rows;
   const std::size_t lines = site.ledger().size();
   if (held == "pay") site.let_go(held);
-  second.signal(SIGSTOP);
+  site.freeze(second);
   zombie.signal(SIGCONT);
   // It is shown to be well again by a fresh run that only it can execute.
   const std::string fresh = site.enqueue("plain");
@@ -113,7 +113,7 @@ TEST(Lease, AFreezeShorterThanTheLeaseCostsNothing) {
   Process first = site.worker();
   Process second = site.worker();
   ASSERT_TRUE(site.has_started("lookup"));
-  first.signal(SIGSTOP);
+  site.freeze(first);
   let_pass(milliseconds(1500));
   first.signal(SIGCONT);
   site.let_go("lookup");
@@ -155,7 +155,7 @@ TEST(Lease, AStarvedWorkerNoticesItsLossAndStopsBeforeItDoesHarm) {
   // lease of this length.
   const auto starve_until = [&](const std::function<bool()>& done) {
     return eventually(seconds(60), [&] {
-      slow.signal(SIGSTOP);
+      site.freeze(slow);
       let_pass(milliseconds(2200));
       slow.signal(SIGCONT);
       let_pass(milliseconds(40));
@@ -236,7 +236,7 @@ TEST(Lease, AJumpOfTheWallClockNeitherEndsNorProlongsALease) {
     site.write("offset", jump);
     let_pass(milliseconds(2500));  // well beyond the lease
     EXPECT_EQ(site.count_events(run, EventKind::reaped), 0) << "a live worker was reaped";
-    first.signal(SIGSTOP);
+    site.freeze(first);
     // Nor does it keep a lease that is over.
     ASSERT_TRUE(
         eventually(seconds(10), [&] { return site.count_events(run, EventKind::reaped) == 1; }));

@@ -61,7 +61,7 @@ TEST(Presence, OfTwoContainersWithOneHostNameAndOneProcessIdIsTold) {
 
   const pid_t frozen = child_of(first.pid());
   ASSERT_GT(frozen, 0);
-  ::kill(frozen, SIGSTOP);
+  site.freeze(frozen);
   const auto reaped = [&] {
     int count = 0;
     for (const std::string& run : runs) count += site.count_events(run, EventKind::reaped);

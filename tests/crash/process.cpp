@@ -148,9 +148,8 @@ std::optional<int> Process::wait(milliseconds limit) {
   return status_;
 }
 
-bool Process::is_frozen() const {
-  const std::string stat = read_file("/proc/" + std::to_string(pid_) + "/stat");
-  return stat.find(") T ") != std::string::npos;
+bool is_standing_still(pid_t process) {
+  return read_file("/proc/" + std::to_string(process) + "/stat").find(") T ") != std::string::npos;
 }
 
 void Process::kill() {

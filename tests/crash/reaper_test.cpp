@@ -38,7 +38,7 @@ TEST(Reapers, SeveralAtOnceHandleEachStaleRunOnce) {
   Process frozen = site.app(
       {"worker", "--lease", "1500", "--heartbeat", "500", "--slots", std::to_string(count)});
   ASSERT_TRUE(eventually(seconds(60), [&] { return site.times("burn") == count; }));
-  frozen.signal(SIGSTOP);
+  site.freeze(frozen);
   ASSERT_TRUE(eventually(seconds(30), [&] {
     return site.runtime().stats().at("leases").at("stale") == count;
   })) << site.runtime().stats().dump(1);

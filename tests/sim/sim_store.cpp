@@ -7,8 +7,8 @@
 namespace holdfast::sim {
 namespace {
 
-const std::set<std::string> kReads = {"find",    "list", "events",        "all_events",
-                                      "stats",   "look", "report_worker", "forget_worker",
+const std::set<std::string> kReads = {"find",    "list",  "events",        "all_events",
+                                      "stats",   "look",  "report_worker", "forget_worker",
                                       "workers", "audit", "circuits"};
 
 }  // namespace
