@@ -302,7 +302,7 @@ TEST_F(PostgresEnqueue, SchemaOfAnOlderVersionIsUpgradedUnderAWorker) {
   enqueue(*worker);
   const Claimed claimed = claim(*worker, "w").at(0);
   session()->execute("DROP FUNCTION " + schema + ".enqueue; DROP FUNCTION " + schema +
-                     ".canonical; UPDATE " + schema +
+                     ".canonical; DROP TABLE " + schema + ".circuits; UPDATE " + schema +
                      ".meta SET value = '1' WHERE key = 'schema_version'");
   const auto report = migrate_store(url(), real_env());
   EXPECT_EQ(report.before, 1);

@@ -74,7 +74,7 @@ TEST_F(PostgresSchema, OlderOneIsUpgradedWhileItIsInUse) {
   auto db = session();
   db->execute(db->in_schema(
       "UPDATE @.meta SET value = '2' WHERE key = 'schema_version'; "
-      "ALTER TABLE @.runs SET (fillfactor = 70); "
+      "ALTER TABLE @.runs SET (fillfactor = 70); DROP TABLE @.circuits; "
       "CREATE OR REPLACE FUNCTION @.enqueue(agent text, request json) RETURNS uuid LANGUAGE sql "
       "AS 'SELECT NULL::uuid'; GRANT EXECUTE ON FUNCTION @.enqueue TO PUBLIC"));
   const auto report = migrate_store(url(), real_env());
