@@ -9,7 +9,7 @@ class StandingFence : public EngineTest {
  protected:
   /// A run whose worker died inside a payment that has a probe.
   RunId leave_fenced(const std::string& agent, Duration timeout) {
-    const RunId id = enqueue(agent);
+    RunId id = enqueue(agent);
     const Claimed claimed = claim_as("dead", id);
     Fence fence;
     fence.step_key = "pay#1";
@@ -22,7 +22,7 @@ class StandingFence : public EngineTest {
     EXPECT_TRUE(eventually([&] { return reap_once(env_, *memory_, 50, false).requeued == 1; }));
     return id;
   }
-  void handle_payment(const std::string& agent, ProbeAnswer answer) {
+  void handle_payment(const std::string& agent, const ProbeAnswer& answer) {
     handle(agent, [this, answer](RunContext& run) {
       StepOptions options = payment();
       options.probe = [this, answer](const StepContext&) {

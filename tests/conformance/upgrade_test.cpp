@@ -1,6 +1,7 @@
 // Stores that an earlier schema left behind are upgraded, and every run in them goes on. Each
 // released schema has a snapshot in tests/data (see the README there).
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -49,8 +50,8 @@ class Dump {
       for (const auto& column : rows("SELECT name FROM pragma_table_info('" + table + "')")) {
         values += (values.empty() ? "quote(" : " || ',' || quote(") + column + ")";
       }
-      for (const auto& row : rows("SELECT " + values + " FROM " + table)) {
-        out += "INSERT INTO " + table + " VALUES (" + row + ");\n";
+      for (const auto& row : rows(fmt::format("SELECT {} FROM {}", values, table))) {
+        out += fmt::format("INSERT INTO {} VALUES ({});\n", table, row);
       }
     }
     return out;
@@ -85,7 +86,7 @@ class Upgrade : public ::testing::Test {
     options.reaper_interval = 100ms;
     runtime_ = Runtime::open(options);
     runtime_->register_task("steps", [this](RunContext& run) -> Json {
-      const Json first = run.step("first", [] { return Json("done"); });
+      Json first = run.step("first", [] { return Json("done"); });
       if (is_mended_ || run.run().input.is_null()) return first;
       const auto cls = parse_word<FailureClass>(run.run().input.get<std::string>());
       throw FailureError(make_failure(cls.value_or(FailureClass::unknown), "broken", "it broke"));

@@ -157,7 +157,7 @@ Command Site::command(std::vector<std::string> args, std::map<std::string, std::
   return made;
 }
 
-Result Site::run(Command made, milliseconds limit) const {
+Result Site::run(const Command& made, milliseconds limit) const {
   Process process(made);
   const auto status = process.wait(limit);
   if (!status) process.kill();

@@ -132,7 +132,7 @@ class Site {
   Command command(std::vector<std::string> args, std::map<std::string, std::string> env = {}) const;
   Result cli(std::vector<std::string> args, std::map<std::string, std::string> env = {},
              milliseconds limit = seconds(60)) const;
-  Result run(Command, milliseconds limit = seconds(60)) const;
+  Result run(const Command&, milliseconds limit = seconds(60)) const;
   Process worker(std::vector<std::string> args = {}, std::map<std::string, std::string> env = {});
   /// A worker made of the library, with the tasks of crash_app.
   Process app(std::vector<std::string> args = {}, std::map<std::string, std::string> env = {});

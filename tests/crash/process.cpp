@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -59,7 +60,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   }
   for (const auto& [name, value] : added) all[name] = value;
   std::vector<std::string> entries;
-  for (const auto& [name, value] : all) entries.push_back(name + "=" + value);
+  for (const auto& [name, value] : all) entries.push_back(fmt::format("{}={}", name, value));
   return entries;
 }
 

@@ -369,7 +369,8 @@ class PostgresStore : public VerbStore {
 }  // namespace
 }  // namespace postgres
 
-std::unique_ptr<Store> open_postgres_store(const std::string& url, Env& env, PostgresClock clock) {
+std::unique_ptr<Store> open_postgres_store(const std::string& url, Env& env,
+                                           const PostgresClock& clock) {
   const auto target = postgres::parse_target(url);
   postgres::prepare_schema(target, env);
   return std::make_unique<postgres::PostgresStore>(target, env, clock);

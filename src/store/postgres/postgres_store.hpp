@@ -13,7 +13,7 @@ using PostgresClock = std::function<Now()>;
 
 /// `postgresql://…`; makes the schema or brings it up to date. Throws RefusedError (usage) for a
 /// URL that cannot be read, StoreError when the store cannot be used.
-std::unique_ptr<Store> open_postgres_store(const std::string& url, Env&, PostgresClock = {});
+std::unique_ptr<Store> open_postgres_store(const std::string& url, Env&, const PostgresClock& = {});
 
 MigrationReport migrate_postgres_store(const std::string& url, Env&);
 

@@ -8,6 +8,7 @@
 
 #include "base/guard.hpp"
 #include "base/log.hpp"
+#include "store/sqlite/statements.hpp"
 
 namespace holdfast::sqlite {
 namespace {
