@@ -44,6 +44,8 @@ std::string configuration(const Settings& settings, const fs::path& folder,
        << "\"\npresence_interval = \"" << settings.presence << "\"\n"
        << "[retry]\nmax_requeues = " << settings.max_requeues << "\nbackoff_base = \""
        << settings.backoff << "\"\nbackoff_cap = \"1s\"\n"
+       << "[circuit]\nthreshold = " << settings.circuit_threshold << "\nquota_open = \""
+       << settings.quota_open << "\"\n"
        << "[reaper]\ninterval = \"" << settings.reaper << "\"\n";
   for (const char* agent : {"errand", "payer", "reader", "plain", "gated", "worded", "asker"}) {
     text << "[providers." << agent << "]\nkind = \"scripted\"\nscript = \"" << agent << ".json\"\n"

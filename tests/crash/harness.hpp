@@ -97,7 +97,9 @@ struct Settings {
   std::string presence = "100ms";
   std::string backoff = "50ms";
   int max_requeues = 3;
-  std::string more;  ///< further text of the file
+  int circuit_threshold = 1000;     ///< so that runs which fail for their own sake park no others
+  std::string quota_open = "50ms";  ///< a quota that was topped up is tried again at once
+  std::string more;                 ///< further text of the file
 };
 
 /// A folder with a configuration, tools, a ledger and a store. At its end no process that was

@@ -82,11 +82,9 @@ class ModelSite {
  private:
   Settings settings(bool stream) const {
     Settings made;
-    // A quota that was topped up is tried again at once.
-    made.more =
-        "[circuit]\nquota_open = \"50ms\"\n[providers.live]\nkind = \"openai\"\nbase_url = \"" +
-        server_.url() + "\"\nstream = " + (stream ? "true" : "false") +
-        "\n[agents.caller]\nmodels = [\"live/m\"]\n";
+    made.more = "[providers.live]\nkind = \"openai\"\nbase_url = \"" + server_.url() +
+                "\"\nstream = " + (stream ? "true" : "false") +
+                "\n[agents.caller]\nmodels = [\"live/m\"]\n";
     return made;
   }
   bool is_over() {
