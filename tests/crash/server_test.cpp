@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <stdexcept>
 
 #include "crash/load.hpp"
 #include "support/pg_bouncer.hpp"
@@ -119,8 +120,9 @@ TEST(Server, ThatIsAwayLongerThanTheLeaseCostsOneTakeOverAtMost) {
   site.expect_sound();
 }
 
-/// Whoever is back first after an outage must not take the others for dead.
-void expect_patience_after(const std::function<void()>& outage, const std::function<void()>& end) {
+/// Whoever is back first after an outage must not take the others for dead. False where the outage
+/// ended no lease: what a worker had sent before it stood still may be executed behind the outage.
+bool is_patient_after(const std::function<void()>& outage, const std::function<void()>& end) {
   Settings settings;
   settings.lease = "6s";
   settings.heartbeat = "2s";
@@ -129,25 +131,33 @@ void expect_patience_after(const std::function<void()>& outage, const std::funct
   site.hold("pay");
   const std::string run = site.enqueue("payer");
   Process slow = site.worker();
-  ASSERT_TRUE(site.has_started("pay"));
+  if (!site.has_started("pay")) throw std::runtime_error("no worker pays");
   Process quick = site.worker();
-  ASSERT_TRUE(site.is_up(quick));
+  if (!site.is_up(quick)) throw std::runtime_error("the second worker is not up");
   outage();
   let_pass(milliseconds(6500));
   slow.signal(SIGSTOP);
   end();
-  EXPECT_EQ(site.sql_number("SELECT count(*) FROM @.runs WHERE lease_until < "
-                            "extract(epoch FROM clock_timestamp()) * 1000"),
-            1);
+  const bool is_over = site.sql_number(
+                           "SELECT count(*) FROM @.runs WHERE lease_until < "
+                           "extract(epoch FROM clock_timestamp()) * 1000") == 1;
   let_pass(seconds(1));  // time for the quick one to come back, and less than it has to wait
   slow.signal(SIGCONT);
   site.let_go("pay");
-  ASSERT_TRUE(site.reaches(run, "completed"));
+  EXPECT_TRUE(site.reaches(run, "completed"));
   EXPECT_EQ(site.count_events(run, EventKind::reaped), 0);
   EXPECT_EQ(site.times("pay"), 1);
   slow.kill();
   quick.kill();
   site.expect_sound();
+  return is_over;
+}
+
+void expect_patience_after(const std::function<void()>& outage, const std::function<void()>& end) {
+  for (int tries = 0; tries < 3; ++tries) {
+    if (is_patient_after(outage, end) || ::testing::Test::HasFailure()) return;
+  }
+  ADD_FAILURE() << "no outage ended the lease";
 }
 
 TEST(Server, ThatCrashedCostsNobodyARunWhoIsSlowerToReturn) {

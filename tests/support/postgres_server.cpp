@@ -107,6 +107,12 @@ void PostgresServer::stop(int signal) {
 }
 
 std::vector<pid_t> PostgresServer::signal_all(int signal) const {
+  if (signal != SIGCONT) {
+    // One that stands still starts nobody while its children are listed.
+    kill(pid_, SIGSTOP);
+    siginfo_t happened{};
+    waitid(P_PID, static_cast<id_t>(pid_), &happened, WSTOPPED | WEXITED | WNOWAIT);
+  }
   std::vector<pid_t> all{pid_};
   std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", pid_));
   for (pid_t child = 0; children >> child;) all.push_back(child);
@@ -117,7 +123,6 @@ std::vector<pid_t> PostgresServer::signal_all(int signal) const {
 void PostgresServer::crash() {
   const std::vector<pid_t> all = signal_all(SIGKILL);
   waitpid(pid_, nullptr, 0);
-  // Those that it started since they were listed end by themselves when they see it gone.
   const auto is_there = [&](pid_t one) {
     std::ifstream state(fmt::format("/proc/{}/stat", one));
     std::string text{std::istreambuf_iterator<char>(state), {}};
