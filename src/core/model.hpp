@@ -84,6 +84,8 @@ class Provider {
   /// One request, one answer, no hidden retries. Throws FailureError.
   virtual ModelReply complete(const std::string& model, const ModelRequest&,
                               const CallContext&) = 0;
+  /// Before the first call: reads what it answers from. Throws RefusedError where that cannot be.
+  virtual void prepare() {}
 };
 
 /// The models of an agent in order: the first that answers. Throws FailureError classified by the
@@ -94,6 +96,8 @@ class ModelChain {
   virtual ModelReply complete(const std::vector<std::string>& models,
                               const std::vector<FailureClass>& fallback_on, const ModelRequest&,
                               const CallContext&) = 0;
+  /// Every provider is prepared. Who only looks at runs needs no provider's files.
+  virtual void prepare() {}
 };
 
 /// What a tool gave back for the model.

@@ -71,6 +71,10 @@ class Chain final : public ModelChain {
     throw FailureError(nobody_called(skipped));
   }
 
+  void prepare() override {
+    for (const auto& [name, provider] : providers_) provider->prepare();
+  }
+
  private:
   /// A model that was not called: no attempt.
   struct Skipped {
@@ -234,8 +238,8 @@ Finding check_provider(const ProviderSpec& spec, Env& env) {
   Finding finding;
   finding.subject = "provider " + spec.name;
   try {
-    // Setting it up reads the script and checks the address; nothing is sent.
-    make_chain({spec}, env, Limits{});
+    // Setting it up checks the address and reads the script; nothing is sent.
+    make_chain({spec}, env, Limits{})->prepare();
   } catch (const RefusedError& error) {
     finding.grade = Finding::Grade::bad;
     finding.text = error.what();

@@ -193,11 +193,16 @@ std::int64_t prompt_tokens(const ModelRequest& request) {
 
 class Scripted final : public Provider {
  public:
-  Scripted(ProviderSpec spec, Env& env, std::vector<Entry> entries)
-      : spec_(std::move(spec)), env_(env), entries_(std::move(entries)) {}
+  Scripted(ProviderSpec spec, Env& env) : spec_(std::move(spec)), env_(env) {}
+
+  void prepare() override {
+    const std::lock_guard lock(mutex_);
+    if (entries_.empty()) entries_ = ScriptReader(spec_).read();
+  }
 
   ModelReply complete(const std::string& model, const ModelRequest& request,
                       const CallContext& context) override {
+    prepare();
     const auto turn = static_cast<std::size_t>(
         std::count_if(request.messages.begin(), request.messages.end(),
                       [](const Message& m) { return m.role == Message::Role::assistant; }));
@@ -276,7 +281,7 @@ class Scripted final : public Provider {
 
   const ProviderSpec spec_;
   Env& env_;
-  const std::vector<Entry> entries_;
+  std::vector<Entry> entries_;  ///< not changed any more once they were read
   std::mutex mutex_;
   /// How many of an entry's errors a run has met; kept for entries that have errors only.
   std::map<std::pair<RunId, std::size_t>, std::size_t> given_;
@@ -285,7 +290,7 @@ class Scripted final : public Provider {
 }  // namespace
 
 std::unique_ptr<Provider> make_scripted(const ProviderSpec& spec, Env& env) {
-  return std::make_unique<Scripted>(spec, env, ScriptReader(spec).read());
+  return std::make_unique<Scripted>(spec, env);
 }
 
 }  // namespace holdfast

@@ -172,7 +172,7 @@ TEST(Scripted, RefusesMalformedScriptsByFileAndEntry) {
   for (const auto& [text, part] : cases) {
     const ScriptFile file(text);
     try {
-      make_scripted(file.spec(), env);
+      make_scripted(file.spec(), env)->prepare();
       ADD_FAILURE() << text;
     } catch (const RefusedError& error) {
       const std::string what = error.what();
@@ -190,7 +190,7 @@ TEST(Scripted, RefusesAnEmptyListAndNumbersThatWouldBeRounded) {
     const ScriptFile script(text);
     testing::FakeEnv env;
     try {
-      make_scripted(script.spec(), env);
+      make_scripted(script.spec(), env)->prepare();
       ADD_FAILURE() << text;
     } catch (const RefusedError& error) {
       EXPECT_EQ(error.refusal(), Refusal::usage);
@@ -210,7 +210,7 @@ TEST(Scripted, ARefusalIsOneShortLineWhateverTheScriptHolds) {
       const ScriptFile script(text);
       testing::FakeEnv env;
       try {
-        make_scripted(script.spec(), env);
+        make_scripted(script.spec(), env)->prepare();
         ADD_FAILURE() << text;
       } catch (const RefusedError& error) {
         const std::string said = error.what();
@@ -226,11 +226,11 @@ TEST(Scripted, RefusesAMissingFile) {
   ProviderSpec spec;
   spec.name = "demo";
   spec.script = "no/such/file.json";
-  EXPECT_THROW(make_scripted(spec, env), RefusedError);
+  EXPECT_THROW(make_scripted(spec, env)->prepare(), RefusedError);
   spec.script.clear();
-  EXPECT_THROW(make_scripted(spec, env), RefusedError);
+  EXPECT_THROW(make_scripted(spec, env)->prepare(), RefusedError);
   spec.script = std::filesystem::temp_directory_path().string();
-  EXPECT_THROW(make_scripted(spec, env), RefusedError);
+  EXPECT_THROW(make_scripted(spec, env)->prepare(), RefusedError);
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ DecisionResult Front::decide(const Decision& decision, const Observer& observer,
   std::unique_ptr<InlineExecutor> executor;
   if (continues_inline(run, decision.go_on)) {
     get_handler(run.agent);
-    executing_ = true;
+    begin_to_execute();
     executor = make_inline_executor(env_, *store_, handlers_, engine_options());
     // Who started it goes on without a lease, as it began (spec, section 2 "interactive segment").
     continuation = {true, executor->id(), run.origin.is(Origin::interactive)};

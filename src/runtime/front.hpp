@@ -69,6 +69,8 @@ class Front final : public Runtime {
   std::vector<EnqueueResult> store_new(const std::vector<NewRun>&);
 
   // inline_run.cpp
+  /// From here on no task can be registered. Throws RefusedError where a provider is not ready.
+  void begin_to_execute();
   EngineOptions engine_options() const;
   SegmentResult drive(InlineExecutor&, std::optional<Claimed>, const Run&, const Observer&,
                       const std::stop_token& stop);

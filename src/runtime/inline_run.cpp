@@ -62,7 +62,7 @@ SegmentResult Front::run(const RunRequest& request, const Observer& observer,
   auto wanted = make_new_run(request);
   // A start is a claim too: what the segment executes is copied into the run now.
   wanted.row.definition = get_handler(request.agent).offer.definition;
-  executing_ = true;
+  begin_to_execute();
   const auto executor = make_inline_executor(env_, *store_, handlers_, engine_options());
   auto started = until_answered(env_, [&](bool) { return store_->start(wanted, executor->id()); });
   auto result = executor->execute(std::move(started), observer, stop);
@@ -73,7 +73,7 @@ SegmentResult Front::run(const RunRequest& request, const Observer& observer,
 SegmentResult Front::run_inline(const RunRequest& request, const Observer& observer,
                                 std::stop_token stop) {
   const auto wanted = make_new_run(request);
-  executing_ = true;
+  begin_to_execute();
   const auto executor = make_inline_executor(env_, *store_, handlers_, engine_options());
   const auto stored = store_new({wanted}).front().run;
   return drive(*executor, std::nullopt, stored, observer, stop);

@@ -80,6 +80,11 @@ void Front::register_task(const std::string& name, Handler handler, TaskOptions 
   names_.push_back(name);
 }
 
+void Front::begin_to_execute() {
+  chain_->prepare();
+  executing_ = true;
+}
+
 EngineOptions Front::engine_options() const {
   EngineOptions engine;
   engine.heartbeat = options_.heartbeat;
@@ -104,7 +109,7 @@ std::unique_ptr<WorkerHandle> Front::start_worker(const WorkerSettings& settings
                        "no agent is configured and no task is registered: this worker could "
                        "execute nothing; add [agents.NAME] to holdfast.toml or call register_task");
   }
-  executing_ = true;
+  begin_to_execute();
   return holdfast::start_worker(env_, *store_, handlers_, engine_options(), settings);
 }
 

@@ -74,7 +74,14 @@ TEST(Usage, AScriptThatCannotBeUsedIsTwo) {
     const auto result = cli({"run", "pay", "--input", "x"});
     EXPECT_EQ(result.status, 2) << script;
     EXPECT_NE(result.err.find("turns.json"), std::string::npos) << result.err;
+    EXPECT_EQ(cli({"worker", "--drain"}).status, 2) << script;
   }
+  // Nothing was begun, and who only looks or asks for a run needs no script.
+  EXPECT_EQ(cli({"list", "--json"}).json()["runs"], Json::array());
+  EXPECT_EQ(cli({"enqueue", "pay", "--input", "x"}).status, 0);
+  fs::remove(cli.path() / "turns.json");
+  EXPECT_EQ(cli({"list", "--json"}).json()["runs"].size(), 1u);
+  EXPECT_EQ(cli({"doctor"}).status, 1);
 }
 
 TEST(Usage, ANumberThatWouldBeRoundedIsTwo) {

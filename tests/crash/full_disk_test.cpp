@@ -120,6 +120,27 @@ TEST(FullDisk, AStopMeanwhileEndsTheWorkerAndStrandsNothing) {
   site.expect_sound();
 }
 
+TEST(FullDisk, ANewStoreThatCannotBeMadeLeavesNothingBehind) {
+  Site site;
+  const SmallDisk disk(site.folder() / "disk", "4m");
+  if (!disk.is_mounted()) GTEST_SKIP() << "a small file system cannot be mounted here (needs root)";
+  site.move_store(site.folder() / "disk");
+  site.configure({});
+  for (const std::uintmax_t left : {0, 8, 40}) {
+    disk.fill(left << 10);
+    const Result refused = site.cli({"enqueue", "plain", "--input", "x"});
+    EXPECT_EQ(refused.code, 1) << left << refused.out << refused.err;
+    EXPECT_NE(refused.err.find(site.database().string()), std::string::npos) << refused.err;
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(site.folder() / "disk")) {
+      names.push_back(entry.path().filename());
+    }
+    EXPECT_EQ(names, std::vector<std::string>{"ballast"}) << left << " KiB were left";
+    disk.clear();
+  }
+  site.enqueue("plain");
+}
+
 /// The log cannot be copied back, while there is still room for the log itself.
 TEST(FullDisk, ExactlyAtACheckpointLosesNothing) {
   Site site;

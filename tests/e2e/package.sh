@@ -58,5 +58,7 @@ if [ -x "$work/prefix/bin/holdfast" ]; then
     [ -s "$work/prefix/$text" ] || fail "$text is not installed"
   done
   echo "package: the installed binary runs"
+  zsh -f "$source_dir/tests/e2e/completion.zsh" "$work/prefix/share/zsh/site-functions" || fail "completion in zsh"
+  echo "package: zsh completes"
 fi
 echo "package: ok"

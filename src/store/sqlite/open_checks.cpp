@@ -173,6 +173,13 @@ void create_file(const std::string& path) {
                            std::strerror(errno)));
 }
 
+void remove_unmade_file(const std::string& path) {
+  for (const char* suffix : {"", "-wal", "-shm", "-lock"}) {
+    std::error_code ignored;
+    std::filesystem::remove(path + suffix, ignored);
+  }
+}
+
 std::string network_file_system(std::uint32_t type) {
   switch (type) {
     case 0x6969:

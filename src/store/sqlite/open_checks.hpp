@@ -30,6 +30,8 @@ void check_log_is_own(Connection& db, const std::optional<std::string>& id_of_fi
 
 /// Makes the empty file, readable by its owner alone.
 void create_file(const std::string& path);
+/// Takes back what `create_file` made, with what lies beside it. Under the lock of writers.
+void remove_unmade_file(const std::string& path);
 
 /// The name of a network file system by its type (statfs, f_type); empty for a local one.
 std::string network_file_system(std::uint32_t type);

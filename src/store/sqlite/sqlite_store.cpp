@@ -71,6 +71,30 @@ void use_log_mode(Connection& db) {
   }
 }
 
+/// Nothing is left of a new file that could not be made, on a full disk for example.
+MigrationReport migrate_file(Connection& db, bool is_new) {
+  try {
+    use_log_mode(db);
+    db.execute("PRAGMA synchronous = FULL");
+    return migrate_schema(db);
+  } catch (const StoreError&) {
+    if (is_new) remove_unmade_file(db.path());
+    throw;
+  }
+}
+
+MigrationReport upgrade_file(const std::string& path, bool is_new, Env& env) {
+  const auto id = store_id_of_file(path);
+  Connection db(path, false);
+  check_version(db);
+  check_log_is_own(db, id);
+  const MigrationReport report = migrate_file(db, is_new);
+  settle_boot(db, env);
+  // What the file is must stand in the file itself, not only in the log beside it.
+  if (report.before != report.after) db.execute("PRAGMA wal_checkpoint(PASSIVE)");
+  return report;
+}
+
 /// Everything that has to happen once before a store is used; safe with many processes at once.
 MigrationReport prepare_file(const std::string& path, Env& env) {
   const bool is_there = check_before_opening(path);
@@ -80,21 +104,13 @@ MigrationReport prepare_file(const std::string& path, Env& env) {
     if (is_there && is_prepared(path, env)) return {newest_version(), newest_version()};
     lock.lock();
   }
-  if (check_before_opening(path)) {
-    check_whole(path);
-  } else {
+  const bool is_new = !check_before_opening(path);
+  if (is_new) {
     create_file(path);
+  } else {
+    check_whole(path);
   }
-  const auto id = store_id_of_file(path);
-  Connection db(path, false);
-  check_version(db);
-  check_log_is_own(db, id);
-  use_log_mode(db);
-  db.execute("PRAGMA synchronous = FULL");
-  const MigrationReport report = migrate_schema(db);
-  settle_boot(db, env);
-  // What the file is must stand in the file itself, not only in the log beside it.
-  if (report.before != report.after) db.execute("PRAGMA wal_checkpoint(PASSIVE)");
+  const MigrationReport report = upgrade_file(path, is_new, env);
   lock.unlock();
   return report;
 }
