@@ -228,7 +228,7 @@ TEST(MakeChain, RefusesWhatItCannotSetUp) {
   }
   EXPECT_THROW(make_chain({spec_of("oracle")}, env, {}), RefusedError);
   EXPECT_THROW(make_chain({spec_of("openai"), spec_of("openai")}, env, {}), RefusedError);
-  EXPECT_THROW(make_chain({spec_of("scripted")}, env, {}), RefusedError);
+  EXPECT_THROW(make_chain({spec_of("scripted")}, env, {})->prepare(), RefusedError);
   ProviderSpec spec = spec_of("openai");
   spec.api = "responses";
   EXPECT_NE(make_chain({spec}, env, {}), nullptr);
