@@ -38,7 +38,19 @@ struct ProviderSpec {
   std::string script;  ///< scripted: path of the JSON file
 };
 
-/// A tool of an agent (spec, section 11 `[tools.NAME]`): a command, or a function of this program.
+/// What an HTTP tool sends (spec, section 5). Arguments that the template does not name become the
+/// JSON body of POST, PUT and PATCH, and parameters of the query of the other methods.
+struct HttpToolSpec {
+  std::string method = "POST";
+  std::string url;  ///< `{name}` in its path and query stands for an argument
+  std::map<std::string, std::string> headers;
+  std::map<std::string, std::string> header_env;  ///< header → environment variable with its value
+  std::string bearer_env;  ///< variable with the token of `Authorization: Bearer`; empty: none
+  Duration connect_timeout = std::chrono::seconds(10);
+};
+
+/// A tool of an agent (spec, section 11 `[tools.NAME]`): a command, an HTTP call, or a function of
+/// this program.
 struct ToolSpec {
   std::string name;
   std::string description;
@@ -51,6 +63,8 @@ struct ToolSpec {
   std::map<std::string, std::string> env;
   std::vector<std::string> pass_env;
   std::string working_folder;  ///< relative commands start here; the configuration file's folder
+
+  std::optional<HttpToolSpec> http;  ///< in place of `command`
 
   /// In place of `command`: a C++ tool. Called on the run's thread; a thrown FailureError ends the
   /// segment, a returned value is the result for the model.

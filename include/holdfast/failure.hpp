@@ -42,6 +42,10 @@ struct Failure {
   /// decides.
   bool outcome_unknown = false;
 
+  /// What the write asked of may still be at it, though this process waits no longer: another
+  /// machine, or a server that lives on. Nobody believes "not landed" before the step's deadline.
+  bool may_still_run = false;
+
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 

@@ -23,15 +23,6 @@ std::optional<Duration> optional_duration(const Json& object, const char* key) {
   return Duration(it->get<Duration::rep>());
 }
 
-/// Names and values hold no null characters.
-std::string env_digest(const std::map<std::string, std::string>& env) {
-  std::string text;
-  for (const auto& [name, value] : env) {
-    text.append(name).append(1, '\0').append(value).append(1, '\0');
-  }
-  return sha256_hex(text);
-}
-
 /// A program that is named by a path starts at its configuration's folder.
 std::vector<std::string> resolved(const std::vector<std::string>& command,
                                   const std::string& folder) {
@@ -44,23 +35,21 @@ std::vector<std::string> resolved(const std::vector<std::string>& command,
   return whole;
 }
 
-Json tool_definition(const ToolSpec& spec) {
-  return {{"name", spec.name},
-          {"description", spec.description},
-          {"parameters", spec.parameters},
-          {"effect", to_word(spec.effect)},
-          {"timeout_ms", spec.timeout.count()},
-          {"approval", spec.approval},
-          {"approval_timeout_ms", milliseconds(spec.approval_timeout)},
-          {"end_on_denial", spec.end_on_denial},
-          {"input_schema", spec.input_schema},
-          {"has_probe", spec.has_probe()},
-          {"kind", spec.command.empty() ? "function" : "command"},
-          {"command", resolved(spec.command, spec.working_folder)},
-          {"probe", resolved(spec.probe_command, spec.working_folder)},
-          {"folder", spec.working_folder},
-          {"pass_env", spec.pass_env},
-          {"env_digest", env_digest(spec.env)}};
+Json http_definition(const HttpToolSpec& http) {
+  return {{"method", http.method},         {"url", http.url},
+          {"headers", http.headers},       {"header_env", http.header_env},
+          {"bearer_env", http.bearer_env}, {"connect_timeout_ms", http.connect_timeout.count()}};
+}
+
+HttpToolSpec parse_http(const Json& json) {
+  HttpToolSpec http;
+  http.method = json.at("method").get<std::string>();
+  http.url = json.at("url").get<std::string>();
+  http.headers = json.at("headers").get<std::map<std::string, std::string>>();
+  http.header_env = json.at("header_env").get<std::map<std::string, std::string>>();
+  http.bearer_env = json.at("bearer_env").get<std::string>();
+  http.connect_timeout = Duration(json.at("connect_timeout_ms").get<Duration::rep>());
+  return http;
 }
 
 /// What a person who approves a call relies on: not how the tool is described or asked about.
@@ -70,31 +59,10 @@ std::string execution_digest(const Json& json) {
        {"name", "effect", "kind", "command", "folder", "pass_env", "env_digest"}) {
     executed[key] = json.at(key);
   }
+  for (const char* key : {"http"}) {
+    if (json.contains(key)) executed[key] = json[key];
+  }
   return sha256_hex(dump_json(executed));
-}
-
-ToolTerms parse_tool(const Json& json) {
-  ToolTerms tool;
-  tool.name = json.at("name").get<std::string>();
-  tool.description = json.at("description").get<std::string>();
-  tool.parameters = json.at("parameters");
-  // An effect that a newer build wrote is treated with the greatest care.
-  tool.effect = parse_word<Effect>(json.at("effect").get<std::string>())
-                    .value_or(Effect::non_idempotent_write);
-  tool.timeout = Duration(json.at("timeout_ms").get<Duration::rep>());
-  tool.approval = json.at("approval").get<bool>();
-  tool.approval_timeout = optional_duration(json, "approval_timeout_ms");
-  tool.end_on_denial = json.at("end_on_denial").get<bool>();
-  tool.input_schema = json.at("input_schema");
-  tool.has_probe = json.at("has_probe").get<bool>();
-  tool.is_command = json.at("kind") == "command";
-  tool.command = json.at("command").get<std::vector<std::string>>();
-  tool.probe_command = json.at("probe").get<std::vector<std::string>>();
-  tool.folder = json.at("folder").get<std::string>();
-  tool.pass_env = json.at("pass_env").get<std::vector<std::string>>();
-  tool.env_digest = json.at("env_digest").get<std::string>();
-  tool.digest = execution_digest(json);
-  return tool;
 }
 
 }  // namespace
@@ -115,6 +83,65 @@ std::vector<ToolDefinition> AgentTerms::tool_definitions() const {
 
 std::optional<Duration> AgentTerms::wait_for(const ToolTerms& tool) const {
   return tool.approval_timeout ? tool.approval_timeout : approval_timeout;
+}
+
+/// Names and values hold no null characters.
+std::string env_digest(const std::map<std::string, std::string>& env) {
+  std::string text;
+  for (const auto& [name, value] : env) {
+    text.append(name).append(1, '\0').append(value).append(1, '\0');
+  }
+  return sha256_hex(text);
+}
+
+Json tool_definition(const ToolSpec& spec) {
+  const auto kind = [&] {
+    if (spec.http) return "http";
+    return spec.command.empty() ? "function" : "command";
+  };
+  Json json = {{"name", spec.name},
+               {"description", spec.description},
+               {"parameters", spec.parameters},
+               {"effect", to_word(spec.effect)},
+               {"timeout_ms", spec.timeout.count()},
+               {"approval", spec.approval},
+               {"approval_timeout_ms", milliseconds(spec.approval_timeout)},
+               {"end_on_denial", spec.end_on_denial},
+               {"input_schema", spec.input_schema},
+               {"has_probe", spec.has_probe()},
+               {"kind", kind()},
+               {"command", resolved(spec.command, spec.working_folder)},
+               {"probe", resolved(spec.probe_command, spec.working_folder)},
+               {"folder", spec.working_folder},
+               {"pass_env", spec.pass_env},
+               {"env_digest", env_digest(spec.env)}};
+  if (spec.http) json["http"] = http_definition(*spec.http);
+  return json;
+}
+
+ToolTerms parse_tool(const Json& json) {
+  ToolTerms tool;
+  tool.name = json.at("name").get<std::string>();
+  tool.description = json.at("description").get<std::string>();
+  tool.parameters = json.at("parameters");
+  // An effect that a newer build wrote is treated with the greatest care.
+  tool.effect = parse_word<Effect>(json.at("effect").get<std::string>())
+                    .value_or(Effect::non_idempotent_write);
+  tool.timeout = Duration(json.at("timeout_ms").get<Duration::rep>());
+  tool.approval = json.at("approval").get<bool>();
+  tool.approval_timeout = optional_duration(json, "approval_timeout_ms");
+  tool.end_on_denial = json.at("end_on_denial").get<bool>();
+  tool.input_schema = json.at("input_schema");
+  tool.has_probe = json.at("has_probe").get<bool>();
+  tool.is_command = json.at("kind") == "command";
+  if (json.contains("http")) tool.http = parse_http(json["http"]);
+  tool.command = json.at("command").get<std::vector<std::string>>();
+  tool.probe_command = json.at("probe").get<std::vector<std::string>>();
+  tool.folder = json.at("folder").get<std::string>();
+  tool.pass_env = json.at("pass_env").get<std::vector<std::string>>();
+  tool.env_digest = json.at("env_digest").get<std::string>();
+  tool.digest = execution_digest(json);
+  return tool;
 }
 
 Json agent_definition(const AgentSpec& spec, const Toolbox& tools) {
@@ -187,17 +214,17 @@ std::string execution_problem(const Json& definition, const Toolbox& tools) {
 std::string tool_problem(const ToolTerms& terms, const Toolbox& tools) {
   const ToolSpec* spec = tools.find(terms.name);
   const bool needs_probe_function = terms.has_probe && terms.probe_command.empty();
+  const bool is_carried = terms.is_command || terms.http;
   if (!spec) {
-    if (!terms.is_command || needs_probe_function) {
+    if (!is_carried || needs_probe_function) {
       return fmt::format("tool '{}' is not one of this process's tools", terms.name);
     }
     if (terms.env_digest == env_digest({})) return {};
     return fmt::format("tool '{}' is not configured in this process, so its `env` is not known",
                        terms.name);
   }
-  if (!terms.is_command && !spec->command.empty()) {
-    return fmt::format("tool '{}' is a command in this process; the run's is a function",
-                       terms.name);
+  if (!is_carried && (!spec->command.empty() || spec->http)) {
+    return fmt::format("tool '{}' is no function in this process; the run's is one", terms.name);
   }
   if (needs_probe_function && !spec->probe) {
     return fmt::format("tool '{}' has no probe function in this process", terms.name);
@@ -214,7 +241,7 @@ ToolSpec executable(const ToolTerms& terms, const Toolbox& tools) {
   own.name = terms.name;
   own.effect = terms.effect;
   own.timeout = terms.timeout;
-  if (!terms.is_command && terms.probe_command.empty()) return own;
+  if (!terms.is_command && !terms.http && terms.probe_command.empty()) return own;
   if (!HOLDFAST_GUARD("tool_env_same", env_digest(own.env) == terms.env_digest)) {
     fail_configuration(
         "tool_env_changed",
@@ -227,9 +254,10 @@ ToolSpec executable(const ToolTerms& terms, const Toolbox& tools) {
   own.pass_env = terms.pass_env;
   own.working_folder = terms.folder;
   if (!own.probe_command.empty()) own.probe = nullptr;
-  if (terms.is_command) {
+  if (terms.is_command || terms.http) {
     own.function = nullptr;
     own.command = terms.command;
+    own.http = terms.http;
   }
   return own;
 }

@@ -3,7 +3,6 @@
 // What a run carries of its agent: copied into the run at its first claim and used by all its
 // segments, whatever the configuration says by then (spec, section 3 "Policy").
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,8 +11,8 @@
 
 namespace holdfast {
 
-/// A tool as a run knows it. A command is executed from here; a function, and the values of `env`,
-/// come from the Toolbox by name.
+/// A tool as a run knows it. A command or an HTTP call is executed from here; a function, and the
+/// values of `env`, come from the Toolbox by name.
 struct ToolTerms {
   std::string name;
   std::string description;
@@ -26,6 +25,7 @@ struct ToolTerms {
   Json input_schema;
   bool has_probe = false;
   bool is_command = false;
+  std::optional<HttpToolSpec> http;
   std::vector<std::string> command;
   std::vector<std::string> probe_command;
   std::vector<std::string> pass_env;

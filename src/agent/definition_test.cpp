@@ -50,6 +50,37 @@ TEST(AgentDefinition, LeavesProgramsInPathAndWholePathsAsTheyAre) {
   }
 }
 
+TEST(AgentDefinition, MakesTheHttpCallThatTheRunTook) {
+  Fixture f = with_command();
+  ToolSpec& pay = f.tools.specs["pay"];
+  pay.command.clear();
+  pay.http.emplace();
+  pay.http->method = "PUT";
+  pay.http->url = "https://bank.example/{amount}";
+  pay.http->headers = {{"X-Team", "ops"}};
+  pay.http->header_env = {{"X-Key", "BANK_KEY"}};
+  pay.http->bearer_env = "BANK_TOKEN";
+  f.define();
+  const std::string digest = parse_definition(f.run.definition).tools.at(0).digest;
+  pay.http->url = "https://elsewhere.example/{amount}";
+  EXPECT_EQ(std::get<Json>(f.segment()), "done");
+  ASSERT_EQ(f.tools.executed.size(), 1u);
+  const ToolSpec& executed = f.tools.executed[0];
+  ASSERT_TRUE(executed.http);
+  EXPECT_TRUE(executed.command.empty());
+  EXPECT_EQ(executed.http->method, "PUT");
+  EXPECT_EQ(executed.http->url, "https://bank.example/{amount}");
+  EXPECT_EQ(executed.http->headers.at("X-Team"), "ops");
+  EXPECT_EQ(executed.http->header_env.at("X-Key"), "BANK_KEY");
+  EXPECT_EQ(executed.http->bearer_env, "BANK_TOKEN");
+  EXPECT_EQ(executed.probe_command, (std::vector<std::string>{"/etc/holdfast/bin/probe.sh"}));
+  // A person who approved one address approved no other.
+  f.define();
+  EXPECT_NE(parse_definition(f.run.definition).tools.at(0).digest, digest);
+  f.tools.specs.clear();
+  EXPECT_EQ(execution_problem(f.run.definition, f.tools), "") << "all of it is carried";
+}
+
 TEST(AgentDefinition, NeedsNoConfigurationForACommandWithoutAnEnv) {
   Fixture f = with_command();
   f.define();

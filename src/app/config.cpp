@@ -177,6 +177,7 @@ RuntimeOptions parse_configuration(std::string_view text, const std::string& fil
   read_circuit(file, options.circuit);
   read_limits(file, options.limits);
   read_providers(file, folder, options, problems);
+  read_http_hosts(file, options, problems);
   read_tools(file, folder, options, problems);
   read_agents(file, options, problems);
   options.heartbeat = heartbeat.value_or(default_heartbeat(options));

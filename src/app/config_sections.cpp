@@ -7,6 +7,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "app/config_parts.hpp"
 #include "base/text.hpp"
 #include "core/validate.hpp"
 
@@ -14,65 +15,6 @@ namespace holdfast {
 namespace {
 
 using std::chrono::milliseconds;
-
-constexpr Duration kShortest = milliseconds(1);
-
-bool is_name_of(std::string_view text, std::string_view also) {
-  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [&](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || also.find(c) != also.npos;
-  });
-}
-
-bool is_variable_name(std::string_view text) {
-  return is_name_of(text.substr(0, 64), "_") && text.size() <= 128 && is_name_of(text, "_") &&
-         std::isdigit(static_cast<unsigned char>(text.front())) == 0;
-}
-
-/// `word` is one of `here`, or one that the specification has and this version has not.
-void check_word(const TableReader& table, std::string_view key, const std::string& word,
-                const std::vector<std::string>& here, const std::vector<std::string>& later) {
-  if (std::find(here.begin(), here.end(), word) != here.end()) return;
-  if (std::find(later.begin(), later.end(), word) != later.end()) {
-    table.refuse(key, fmt::format("\"{}\" is not part of this version; expected {}", word,
-                                  fmt::join(here, " or ")));
-    return;
-  }
-  const auto meant = did_you_mean(word, here);
-  table.refuse(key,
-               fmt::format("expected {}, found \"{}\"{}", fmt::join(here, " or "), cut(word, 60),
-                           meant ? fmt::format("; did you mean \"{}\"?", *meant) : ""));
-}
-
-/// A word of one of the enumerations.
-template <class E>
-void read_word(TableReader& table, std::string_view key, E& into,
-               std::initializer_list<E> choices) {
-  std::string word(to_word(into));
-  table.read(key, word);
-  std::vector<std::string> words;
-  words.reserve(choices.size());
-  for (const E choice : choices) words.emplace_back(to_word(choice));
-  if (const auto value = parse_word<E>(word)) {
-    into = *value;
-  } else {
-    check_word(table, key, word, words, {});
-  }
-}
-
-/// A list that names a program: at least one text, the first not empty.
-void read_command(TableReader& table, std::string_view key, std::vector<std::string>& into) {
-  const bool given = table.has(key);
-  table.read(key, into);
-  if (given && (into.empty() || into.front().empty())) {
-    table.refuse(key, "expected a list of the program and its arguments, such as [\"./tool.sh\"]");
-  }
-}
-
-void check_schema(const TableReader& table, std::string_view key, const Json& schema) {
-  if (!table.has(key) || !schema.is_object()) return;
-  const auto problem = schema_problem(schema);
-  if (!problem.empty()) table.refuse(key, fmt::format("not a usable JSON Schema: {}", problem));
-}
 
 void check_base_url(const TableReader& table, const std::string& url) {
   if (!url.starts_with("http://") && !url.starts_with("https://")) {
@@ -86,32 +28,6 @@ void check_base_url(const TableReader& table, const std::string& url) {
     table.refuse("base_url",
                  "holds a user or password; secrets come from the environment only: "
                  "use api_key_env");
-  }
-}
-
-void read_headers(TableReader& table, ProviderSpec& spec, ConfigProblems& problems) {
-  std::vector<std::pair<std::string, TextAt>> headers;
-  table.read("headers", headers);
-  for (auto& [name, value] : headers) {
-    const auto key = table.full_name("headers." + name);
-    std::string lower;
-    for (const char c : name) {
-      lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-    constexpr std::array kSecret = {"authorization", "proxy-authorization", "cookie"};
-    if (std::find(kSecret.begin(), kSecret.end(), lower) != kSecret.end() ||
-        names_a_secret(lower)) {
-      problems.add(value.line, key,
-                   "secrets are not read from this file, only from the environment: use "
-                   "api_key_env = \"NAME_OF_A_VARIABLE\"");
-    } else if (!is_name_of(name, "!#$%&'*+-.^_`|~")) {
-      problems.add(value.line, key, "not a name of an HTTP header");
-    } else if (value.text.find_first_of("\r\n") != value.text.npos ||
-               value.text.find('\0') != value.text.npos) {
-      problems.add(value.line, key, "a header's value is one line");
-    } else {
-      spec.headers[name] = value.text;
-    }
   }
 }
 
@@ -159,7 +75,7 @@ void read_provider(TableReader& table, const std::string& folder, ProviderSpec& 
   table.read("connect_timeout", spec.connect_timeout, kShortest);
   table.read("first_byte_timeout", spec.first_byte_timeout, kShortest);
   table.read("idle_timeout", spec.idle_timeout, kShortest);
-  read_headers(table, spec, problems);
+  read_headers(table, spec.headers, "use api_key_env = \"NAME_OF_A_VARIABLE\"", problems);
   read_prices(table, spec);
   table.read("script", spec.script);
   if (!spec.script.empty()) spec.script = resolve_path(folder, spec.script);
@@ -176,74 +92,6 @@ void read_provider(TableReader& table, const std::string& folder, ProviderSpec& 
     check_base_url(table, spec.base_url);
   }
   table.finish("use api_key_env = \"NAME_OF_A_VARIABLE\"");
-}
-
-void read_environment(TableReader& table, ToolSpec& spec, ConfigProblems& problems) {
-  std::vector<std::pair<std::string, TextAt>> env;
-  table.read("env", env);
-  for (auto& [name, value] : env) {
-    const auto key = table.full_name("env." + name);
-    if (!is_variable_name(name)) {
-      problems.add(value.line, key, "not a name of an environment variable");
-    } else if (names_a_secret(name)) {
-      problems.add(value.line, key,
-                   fmt::format("secrets are not read from this file, only from the environment: "
-                               "use pass_env = [\"{}\"]",
-                               name));
-    } else if (value.text.find('\0') != value.text.npos) {
-      problems.add(value.line, key, "an environment variable cannot hold U+0000");
-    } else {
-      spec.env[name] = value.text;
-    }
-  }
-  std::vector<TextAt> pass;
-  table.read("pass_env", pass);
-  for (const auto& item : pass) {
-    if (is_variable_name(item.text)) {
-      spec.pass_env.push_back(item.text);
-    } else {
-      problems.add(item.line, table.full_name("pass_env"),
-                   "expected names of environment variables, without values");
-    }
-  }
-}
-
-void read_tool(TableReader& table, const std::string& folder, ToolSpec& spec,
-               ConfigProblems& problems) {
-  if (!is_name_of(spec.name, "_-")) {
-    problems.add(table.line(), "tools." + spec.name,
-                 "a tool's name has at most 64 letters, digits, '_' and '-': models accept no "
-                 "other");
-  }
-  std::string kind = "command";
-  table.read("kind", kind);
-  check_word(table, "kind", kind, {"command"}, {"http", "mcp"});
-  read_command(table, "command", spec.command);
-  if (kind == "command" && !table.has("command")) {
-    table.refuse("command", "missing; expected a list such as [\"./tool.sh\"]");
-  }
-  read_command(table, "probe", spec.probe_command);
-  table.read("description", spec.description);
-  read_word(table, "effect", spec.effect,
-            {Effect::read, Effect::idempotent_write, Effect::non_idempotent_write});
-  table.read("timeout", spec.timeout, kShortest);
-  table.read_json("parameters", spec.parameters);
-  check_schema(table, "parameters", spec.parameters);
-  read_environment(table, spec, problems);
-  table.read("approval", spec.approval);
-  table.read("approval_timeout", spec.approval_timeout, kShortest);
-  std::string on_denial = "continue";
-  table.read("on_denial", on_denial);
-  check_word(table, "on_denial", on_denial, {"continue", "end"}, {});
-  spec.end_on_denial = on_denial == "end";
-  table.read_json("input", spec.input_schema);
-  check_schema(table, "input", spec.input_schema);
-  spec.working_folder =
-      std::filesystem::absolute(folder.empty() ? "." : folder).lexically_normal().string();
-  if (spec.working_folder.size() > 1 && spec.working_folder.ends_with('/')) {
-    spec.working_folder.pop_back();
-  }
-  table.finish("use pass_env = [\"NAME_OF_A_VARIABLE\"]");
 }
 
 /// The entry with this name, or a problem at the line that names it.
@@ -376,16 +224,6 @@ void read_providers(TableReader& file, const std::string& folder, RuntimeOptions
     spec.name = name;
     read_provider(table, folder, spec, problems);
     options.providers.push_back(std::move(spec));
-  }
-}
-
-void read_tools(TableReader& file, const std::string& folder, RuntimeOptions& options,
-                ConfigProblems& problems) {
-  for (auto& [name, table] : file.named_tables("tools")) {
-    ToolSpec spec;
-    spec.name = name;
-    read_tool(table, folder, spec, problems);
-    options.tools.push_back(std::move(spec));
   }
 }
 

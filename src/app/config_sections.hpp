@@ -18,6 +18,8 @@ void read_retry(TableReader, Policy&);
 void read_lease(TableReader&, Policy&);
 
 void read_providers(TableReader& file, const std::string& folder, RuntimeOptions&, ConfigProblems&);
+void read_http_hosts(TableReader& file, RuntimeOptions&, ConfigProblems&);
+/// Behind the hosts.
 void read_tools(TableReader& file, const std::string& folder, RuntimeOptions&, ConfigProblems&);
 /// After providers and tools: names that lead nowhere are problems.
 void read_agents(TableReader& file, RuntimeOptions&, ConfigProblems&);

@@ -372,6 +372,16 @@ TEST(Config, SecretsInTheFileAreRefusedWithTheRemedyAndNotShown) {
        "use api_key_env"},
       {"[tools.t]\ncommand = [\"t\"]\nenv = { TRACKER_TOKEN = \"sk-hush\" }",
        "use pass_env = [\"TRACKER_TOKEN\"]"},
+      {"[tools.t]\nkind = \"http\"\nurl = \"https://u:sk-hush@h/\"", "use bearer_env"},
+      {"[tools.t]\nkind = \"http\"\nurl = \"https://h/\"\nbearer_env = \"sk-hush\"",
+       "expected the name of"},
+      {"[tools.t]\nkind = \"http\"\nurl = \"https://h/\"\nheader_env = { X-Key = \"sk-hush\" }",
+       "expected the name of"},
+      {"[tools.t]\nkind = \"http\"\nurl = \"https://h/\"\nheaders = { Authorization = \"sk-hush\" "
+       "}",
+       "use bearer_env or header_env"},
+      {"[tools.t]\nkind = \"http\"\nurl = \"https://h/\"\ntoken = \"sk-hush\"",
+       "use bearer_env or header_env"},
       {"password = \"sk-hush\"", "only from the environment"},
   };
   for (const auto& c : cases) {

@@ -61,6 +61,8 @@ class TableReader {
       : table_(&table), path_(std::move(path)), problems_(&problems) {}
 
   bool has(std::string_view key) const { return table_->contains(key); }
+  /// Notes the key as known: it was refused already.
+  void skip(std::string_view key) { find(key); }
   unsigned line() const { return table_->source().begin.line; }
   unsigned line_of(std::string_view key) const;
   std::string full_name(std::string_view key) const;

@@ -108,6 +108,7 @@ bool has_own_fence(const Run& run) { return run.pending && run.pending->claim ==
 /// A handler that came to an end of its own has left the step that it was in. A stopped or lost one
 /// says nothing about the work.
 bool saw_its_work_end(const SegmentEnd& end) {
+  if (const auto* failed = std::get_if<Failed>(&end)) return !failed->failure.may_still_run;
   return !std::holds_alternative<Interrupted>(end) && !std::holds_alternative<WorkerLost>(end);
 }
 

@@ -179,6 +179,9 @@ TEST(Decide, AWriteThatNeverStartedIsNoReasonToStop) {
 TEST(Decide, OnlyAnEndSeenByItsOwnSegmentSaysThatTheWorkIsOver) {
   const RunRow run = with(running_run(), unsafe_fence());
   EXPECT_TRUE(decide_for(run, failed_by(FailureClass::timeout)).executor_ended);
+  Failed elsewhere = failed_by(FailureClass::timeout);
+  elsewhere.failure.may_still_run = true;
+  EXPECT_FALSE(decide_for(run, elsewhere).executor_ended);
   EXPECT_FALSE(decide_for(run, WorkerLost{"w"}).executor_ended);
   EXPECT_FALSE(decide_for(run, Interrupted{}).executor_ended);
   const RunRow old = with(running_run(), fence(Effect::non_idempotent_write, false, 3));

@@ -35,9 +35,15 @@ std::optional<Json> Journal::after_failure(const Step& step, const Call& done) {
   if (is_fenced && failure.not_started) fence_unstarted_ = true;
   if (is_fenced && step.is_unsafe() && !failure.not_started) {
     // The work has ended, and what it did is not known: whatever the class, the fence decides.
+    may_still_run_ = failure.may_still_run;
     if (done.cut == Cut::ending) await_trust();  // leaves: lost, cancelled, or handed back
     if (failure.outcome_unknown || done.cut == Cut::deadline) failure.cls = FailureClass::timeout;
     if (!step.options.probe) fail_write(step, std::move(failure));
+    if (!HOLDFAST_GUARD("remote_write_waits", !may_still_run_)) {
+      // Whoever claims the run next asks, and waits for the deadline where it hears "not landed".
+      probe_is_open_ = true;
+      fail_write(step, std::move(failure));
+    }
     const ProbeAnswer answer = ask_probe(step);
     if (const auto* landed = std::get_if<Landed>(&answer)) {
       return record(step, StepResult{landed->result, std::nullopt},

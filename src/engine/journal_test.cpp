@@ -202,6 +202,40 @@ TEST_F(JournalTest, TheProbeIsAskedInTheSegmentThatSawTheWriteFail) {
   }
 }
 
+TEST_F(JournalTest, AWriteThatMayStillRunElsewhereIsNotBelievedUndoneBeforeItsDeadline) {
+  std::atomic<int> writes = 0;
+  std::atomic<StoreTime> first_deadline{};
+  std::atomic<StoreTime> second_write{};
+  const auto pay = [&](RunContext& run, bool has_probe) {
+    StepOptions options = payment();
+    options.timeout = milliseconds(300);
+    if (has_probe) options.probe = [](const StepContext&) { return NotLanded{}; };
+    return run.step("pay", options, [&](const StepContext&) -> StepResult {
+      if (++writes == 2) {
+        second_write = env_.store_now();
+        return {Json("paid"), std::nullopt};
+      }
+      first_deadline = get(run.run().id).pending->deadline;
+      Failure failure = server_error();
+      failure.outcome_unknown = failure.may_still_run = true;
+      throw FailureError(failure);
+    });
+  };
+  handle("probed", [&](RunContext& run) { return pay(run, true); });
+  handle("blind", [&](RunContext& run) { return pay(run, false); });
+  const RunId id = enqueue("probed");
+  {
+    const auto worker = work(1);
+    ASSERT_TRUE(eventually([&] { return is(id, Status::completed); }));
+  }
+  EXPECT_GE(second_write.load(), first_deadline.load());
+  writes = 0;
+  const RunId blind = enqueue("blind");
+  const auto worker = work(1);
+  ASSERT_TRUE(eventually([&] { return is(blind, Status::failed); }));
+  EXPECT_EQ(get(blind).pending->deadline, first_deadline.load());
+}
+
 TEST_F(JournalTest, SleepsWithoutASlotAndGoesOnBehindTheSleep) {
   std::atomic<int> before = 0;
   handle("task", [&](RunContext& run) {

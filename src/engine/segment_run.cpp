@@ -112,7 +112,8 @@ SegmentOutcome settle(const SegmentParts& parts, const Run& run, Settlement sett
 }
 
 /// Decides on how the segment ended, and settles it so.
-SegmentOutcome conclude(const SegmentParts& parts, Run run, SegmentEnd end, bool fence_unstarted) {
+SegmentOutcome conclude(const SegmentParts& parts, Run run, SegmentEnd end, bool fence_unstarted,
+                        bool may_still_run = false) {
   const bool interactive = parts.segment.lease().interactive;
   if (fence_unstarted) run.pending.reset();
   if (auto* failed = std::get_if<Failed>(&end)) {
@@ -121,8 +122,11 @@ SegmentOutcome conclude(const SegmentParts& parts, Run run, SegmentEnd end, bool
   const WallTime now = ask_store(parts.persistence(), [&] { return parts.store.wall_now(); });
   Settlement settlement = decide(run, end, interactive, now, parts.env.unit_random());
   settlement.clears_fence = settlement.clears_fence || fence_unstarted;
-  // Whatever this segment fenced has ended by now: the handler has returned.
-  if (run.is_fenced_unsafe() && run.pending->claim == run.claim) settlement.executor_ended = true;
+  // Whatever this segment fenced has ended by now, where it ran in this process or below it: the
+  // handler has returned.
+  if (run.is_fenced_unsafe() && run.pending->claim == run.claim) {
+    settlement.executor_ended = !may_still_run;
+  }
   if (parts.waits_in_process && settlement.charged && settlement.next == Status::queued) {
     settlement.delay = Duration::zero();
   }
@@ -148,7 +152,8 @@ SegmentOutcome execute(const SegmentParts& parts, const HandlerEntry& entry, Run
     if (journal.write_failure()) {
       end = Failed{*journal.write_failure(), false, journal.probe_is_open()};
     }
-    outcome = conclude(parts, journal.run(), std::move(end), journal.fence_is_unstarted());
+    outcome = conclude(parts, journal.run(), std::move(end), journal.fence_is_unstarted(),
+                       journal.may_still_run());
   }
   journal.observe_end();
   return outcome;

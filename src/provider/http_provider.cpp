@@ -5,12 +5,12 @@
 
 #include "base/guard.hpp"
 #include "base/text.hpp"
+#include "net/http.hpp"
+#include "net/secrets.hpp"
+#include "net/sse.hpp"
 #include "provider/dialect.hpp"
-#include "provider/http.hpp"
 #include "provider/judge.hpp"
 #include "provider/providers.hpp"
-#include "provider/secrets.hpp"
-#include "provider/sse.hpp"
 
 namespace holdfast {
 namespace {
@@ -51,7 +51,7 @@ class Call {
     const HttpRequest http = make_request(read_key());
     request_bytes_ = http.body.size();
     HOLDFAST_FAILPOINT("model_call.before");
-    response_ = http_post(
+    response_ = http_call(
         http, env_, context_.stop,
         [this](const HttpResponse& head, std::string_view piece) { return on_piece(head, piece); });
     HOLDFAST_FAILPOINT("model_call.after");

@@ -5,8 +5,8 @@
 #include "core/classify.hpp"
 #include "core/model.hpp"
 #include "holdfast/runtime.hpp"
-#include "provider/http.hpp"
-#include "provider/secrets.hpp"
+#include "net/http.hpp"
+#include "net/secrets.hpp"
 
 namespace holdfast {
 

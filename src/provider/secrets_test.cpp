@@ -1,6 +1,6 @@
 // A server that repeats what it was sent: no key of any provider comes back (spec, section 11).
 
-#include "provider/secrets.hpp"
+#include "net/secrets.hpp"
 
 #include <gtest/gtest.h>
 

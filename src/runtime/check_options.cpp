@@ -9,6 +9,8 @@
 
 #include "base/text.hpp"
 #include "core/validate.hpp"
+#include "tool/check_spec.hpp"
+#include "tool/url_template.hpp"
 
 namespace holdfast {
 namespace {
@@ -96,7 +98,7 @@ bool is_tool_name(const std::string& name) {
   });
 }
 
-void check_tool_spec(const ToolSpec& tool) {
+void check_declared_tool(const ToolSpec& tool) {
   const auto place = "tools." + tool.name;
   if (!is_tool_name(tool.name)) {
     refuse(place, "a tool's name has 1 to 64 letters, digits, - and _, as model APIs ask");
@@ -112,12 +114,12 @@ void check_tool_spec(const ToolSpec& tool) {
     }
   }
   const bool is_command = !tool.command.empty();
-  if (is_command == static_cast<bool>(tool.function)) {
-    refuse(place, "needs a command or a function, one of the two");
-  }
+  const int ways = (is_command ? 1 : 0) + (tool.http ? 1 : 0) + (tool.function ? 1 : 0);
+  if (ways != 1) refuse(place, "needs a command, an HTTP call or a function, one of them");
   if (is_command && tool.command.front().empty()) {
     refuse(place + ".command", "names no program");
   }
+  check_tool_spec(tool);
 }
 
 void check_models(const std::string& place, const AgentSpec& agent,
@@ -217,7 +219,12 @@ void check_options(const RuntimeOptions& options) {
   need_unique("tools", tools);
   need_unique("agents", names_of(options.agents));
   for (const auto& provider : options.providers) check_provider_spec(provider);
-  for (const auto& tool : options.tools) check_tool_spec(tool);
+  for (const auto& tool : options.tools) check_declared_tool(tool);
+  for (const auto& host : options.http_hosts) {
+    if (const auto problem = host_entry_problem(host); !problem.empty()) {
+      refuse("http.hosts", problem);
+    }
+  }
   for (const auto& agent : options.agents) check_agent(agent, options, providers, tools);
 }
 

@@ -172,7 +172,7 @@ std::vector<Finding> Front::doctor() {
   };
   add(check_settings(options_));
   for (const auto& provider : options_.providers) add({check_provider(provider, env_)});
-  for (const auto& tool : options_.tools) add({check_tool(tool)});
+  for (const auto& tool : options_.tools) add({check_tool(tool, options_.http_hosts)});
   add({check_clock(), check_presence(*store_)});
   add(check_workers());
   return findings;

@@ -51,7 +51,7 @@ Front::Front(RuntimeOptions options, Env& env, std::unique_ptr<Store> store,
       options_(std::move(options)),
       store_(std::move(store)),
       chain_(std::move(chain)),
-      toolbox_(make_toolbox(options_.tools, env_, options_.limits)),
+      toolbox_(make_toolbox(options_.tools, env_, options_.limits, options_.http_hosts)),
       vigil_(env_, options_.heartbeat, options_.heartbeat) {
   for (const auto& agent : options_.agents) {
     handlers_.add({offer_of(agent, options_.policy, *toolbox_),

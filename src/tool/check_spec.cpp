@@ -12,8 +12,11 @@
 
 #include "base/text.hpp"
 #include "core/validate.hpp"
+#include "net/http.hpp"
 #include "tool/command.hpp"
+#include "tool/http_tool.hpp"
 #include "tool/toolbox.hpp"
+#include "tool/url_template.hpp"
 
 namespace holdfast {
 namespace {
@@ -56,6 +59,31 @@ void check_schema(const ToolSpec& spec, const char* key, const Json& schema) {
   }
   const std::string problem = schema_problem(schema);
   if (!problem.empty()) refuse(spec, fmt::format("`{}` is no usable schema: {}", key, problem));
+}
+
+void check_http(const ToolSpec& spec) {
+  const HttpToolSpec& http = *spec.http;
+  if (!is_http_method(http.method)) {
+    refuse(spec, "`method` is GET, HEAD, POST, PUT, PATCH or DELETE");
+  }
+  const std::string problem = url_template_problem(http.url, spec.parameters);
+  if (!problem.empty()) refuse(spec, "`url` " + problem);
+  const auto check_header = [&](const std::string& name) {
+    if (is_header_name(name)) return;
+    refuse(spec, fmt::format("'{}' cannot name a header", clean_utf8(name)));
+  };
+  for (const auto& [name, value] : http.headers) {
+    check_header(name);
+    if (value.find_first_of("\r\n") != value.npos || has_null(value)) {
+      refuse(spec, fmt::format("the header '{}' holds a line break or a null character", name));
+    }
+  }
+  for (const auto& [name, variable] : http.header_env) {
+    check_header(name);
+    check_variable(spec, "header_env", variable);
+  }
+  if (!http.bearer_env.empty()) check_variable(spec, "bearer_env", http.bearer_env);
+  if (http.connect_timeout <= Duration::zero()) refuse(spec, "`connect_timeout` must be above 0s");
 }
 
 bool folder_exists(const std::string& folder) {
@@ -102,7 +130,65 @@ std::string program_problem(const ToolSpec& spec, const std::string& program) {
                      program, interpreter);
 }
 
+bool is_local(const std::string& origin) {
+  const std::string host = origin.substr(origin.find("://") + 3);
+  return host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("[::1]");
+}
+
+std::string missing_secret(const std::map<std::string, std::string>& header_env,
+                           const std::string& bearer_env) {
+  for (const std::string& name : secret_names(header_env, bearer_env)) {
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr || *value == '\0') return name;
+  }
+  return {};
+}
+
+Finding check_http_tool(const ToolSpec& spec, const std::vector<std::string>& hosts) {
+  const HttpToolSpec& http = *spec.http;
+  const std::string origin = origin_of(http.url);
+  Finding finding{Finding::Grade::bad, "tool " + spec.name, {}};
+  if (!is_host_listed(http.url, hosts)) {
+    finding.text = fmt::format("[http] hosts does not list {}: no call would be sent", origin);
+    return finding;
+  }
+  if (const std::string name = missing_secret(http.header_env, http.bearer_env); !name.empty()) {
+    finding.text = fmt::format(
+        "the environment variable {} is not set: set it to what the header "
+        "is to hold",
+        name);
+    return finding;
+  }
+  finding.grade = Finding::Grade::warning;
+  const bool has_secret = !http.bearer_env.empty() || !http.header_env.empty();
+  if (has_secret && origin.starts_with("http://") && !is_local(origin)) {
+    finding.text = fmt::format("its secret would travel unencrypted to {}: use https://", origin);
+    return finding;
+  }
+  if (const std::string problem = connection_problem(origin, http.connect_timeout);
+      !problem.empty()) {
+    finding.text = fmt::format("{} cannot be reached from here: {}", origin, problem);
+    return finding;
+  }
+  finding.grade = Finding::Grade::ok;
+  finding.text = fmt::format("{} {} can be reached", http.method, origin);
+  return finding;
+}
+
 }  // namespace
+
+bool is_http_method(const std::string& method) {
+  return method == "GET" || method == "HEAD" || method == "POST" || method == "PUT" ||
+         method == "PATCH" || method == "DELETE";
+}
+
+bool is_header_name(const std::string& name) {
+  constexpr std::string_view kAlso = "!#$%&'*+-.^_`|~";
+  return !name.empty() && std::all_of(name.begin(), name.end(), [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kAlso.find(c) != kAlso.npos;
+  });
+}
 
 void check_tool_spec(const ToolSpec& spec) {
   if (!is_tool_name(spec.name)) {
@@ -110,11 +196,10 @@ void check_tool_spec(const ToolSpec& spec) {
                        fmt::format("'{}' cannot name a tool: use 1 to 64 letters, digits, _ and -",
                                    clean_utf8(spec.name)));
   }
-  const bool has_function = static_cast<bool>(spec.function);
-  if (spec.command.empty() && !has_function) refuse(spec, "it needs a `command` or a function");
-  if (!spec.command.empty() && has_function) {
-    refuse(spec, "it has both a `command` and a function: keep one");
-  }
+  const int ways = (spec.command.empty() ? 0 : 1) + (spec.http ? 1 : 0) + (spec.function ? 1 : 0);
+  if (ways == 0) refuse(spec, "it needs a `command`, an HTTP call or a function");
+  if (ways > 1) refuse(spec, "it has two of a `command`, an HTTP call and a function: keep one");
+  if (spec.http) check_http(spec);
   if (!spec.probe_command.empty() && spec.probe) {
     refuse(spec, "it has both a probe command and a probe function: keep one");
   }
@@ -133,13 +218,14 @@ void check_tool_spec(const ToolSpec& spec) {
   if (!spec.input_schema.is_null()) check_schema(spec, "input", spec.input_schema);
 }
 
-Finding check_tool(const ToolSpec& spec) {
+Finding check_tool(const ToolSpec& spec, const std::vector<std::string>& hosts) {
   Finding finding;
   finding.subject = "tool " + spec.name;
   if (spec.function) {
     finding.text = "a function of this program";
     return finding;
   }
+  if (spec.http) return check_http_tool(spec, hosts);
   finding.grade = Finding::Grade::bad;
   if (!spec.working_folder.empty() && !folder_exists(spec.working_folder)) {
     finding.text = fmt::format("its folder '{}' does not exist: create it", spec.working_folder);

@@ -27,7 +27,10 @@ std::size_t room_of(const Limits& limits) {
 /// the size as JSON, where a character can take six bytes.
 std::string beginning(std::string_view text, std::size_t total_bytes, const Limits& limits) {
   const std::string note =
-      fmt::format("\n[cut: the result has {} bytes, only its beginning is shown]", total_bytes);
+      total_bytes == 0
+          ? "\n[cut: only the beginning of the result is shown]"
+          : fmt::format("\n[cut: the result has {} bytes, only its beginning is shown]",
+                        total_bytes);
   const std::size_t room = room_of(limits);
   std::size_t end = std::min(room > note.size() ? room - note.size() : 0, text.size());
   for (;;) {
@@ -129,19 +132,6 @@ Failure failure_of(const ToolSpec& spec, const std::string& what) {
   throw FailureError(std::move(failure));
 }
 
-[[noreturn]] void throw_interrupted(const ToolSpec& spec, const ToolCommandEnd& end) {
-  const bool is_write = spec.effect == Effect::non_idempotent_write;
-  Failure failure =
-      failure_of(spec, !end.was_started ? "was not started: the run was to stop"
-                       : is_write ? "was interrupted; whether its effect happened is not known"
-                                  : "was interrupted");
-  failure.cls = FailureClass::timeout;
-  failure.code = "interrupted";
-  failure.not_started = !end.was_started;
-  failure.outcome_unknown = end.was_started && is_write;
-  throw FailureError(std::move(failure));
-}
-
 /// The fence rule decides about a write that was cut short (spec, section 5).
 [[noreturn]] void throw_unknown_outcome(const ToolSpec& spec, const ToolCommandEnd& end,
                                         std::string code, const std::string& what) {
@@ -156,21 +146,38 @@ Failure failure_of(const ToolSpec& spec, const std::string& what) {
   throw FailureError(std::move(failure));
 }
 
-/// A stop that came when the step's time was over is its deadline, by whoever it was asked. The
-/// engine counts that time from a little earlier than this module does.
-bool came_at_deadline(const ToolCommandEnd& end, const StepContext& context) {
-  const Duration slack = std::clamp<Duration>(context.timeout / 20, std::chrono::milliseconds(100),
-                                              std::chrono::seconds(2));
-  return end.took + slack >= context.timeout;
-}
-
 ToolCommandEnd::Kind kind_of(const ToolCommandEnd& end, const StepContext& context) {
   const bool is_deadline = end.kind == ToolCommandEnd::Kind::interrupted && end.was_started &&
-                           came_at_deadline(end, context);
+                           is_at_deadline(end.took, context);
   return is_deadline ? ToolCommandEnd::Kind::timed_out : end.kind;
 }
 
 }  // namespace
+
+Json cut_result(std::string_view text, std::size_t total_bytes, const Limits& limits) {
+  return beginning(text, total_bytes, limits);
+}
+
+/// A stop that came when the step's time was over is its deadline, by whoever it was asked. The
+/// engine counts that time from a little earlier than this module does.
+bool is_at_deadline(Duration took, const StepContext& context) {
+  const Duration slack = std::clamp<Duration>(context.timeout / 20, std::chrono::milliseconds(100),
+                                              std::chrono::seconds(2));
+  return took + slack >= context.timeout;
+}
+
+Failure interrupted_failure(const ToolSpec& spec, bool was_started) {
+  const bool is_write = spec.effect == Effect::non_idempotent_write;
+  Failure failure =
+      failure_of(spec, !was_started ? "was not started: the run was to stop"
+                       : is_write   ? "was interrupted; whether its effect happened is not known"
+                                    : "was interrupted");
+  failure.cls = FailureClass::timeout;
+  failure.code = "interrupted";
+  failure.not_started = !was_started;
+  failure.outcome_unknown = was_started && is_write;
+  return failure;
+}
 
 Json limited_result(Json value, const Limits& limits) {
   const std::string json = dump_json(value);
@@ -205,7 +212,7 @@ ToolOutcome judge_call(const ToolSpec& spec, const ToolCommandEnd& end, const St
       return error_result(end, what, limits);
     }
     case ToolCommandEnd::Kind::interrupted:
-      throw_interrupted(spec, end);
+      throw FailureError(interrupted_failure(spec, end.was_started));
     case ToolCommandEnd::Kind::not_started:
       throw_not_started(spec, end);
     case ToolCommandEnd::Kind::no_resources:
@@ -229,7 +236,7 @@ ProbeAnswer judge_probe(const ToolSpec& spec, const ToolCommandEnd& end, const S
     case ToolCommandEnd::Kind::timed_out:
       return Unknown{"the probe did not answer in time and was ended"};
     case ToolCommandEnd::Kind::interrupted:
-      throw_interrupted(spec, end);
+      throw FailureError(interrupted_failure(spec, end.was_started));
     case ToolCommandEnd::Kind::not_started:
       return Unknown{fmt::format("the probe cannot be started: {}: {}; {}", end.what,
                                  std::strerror(end.number), remedy(end))};

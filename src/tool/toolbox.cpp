@@ -11,6 +11,7 @@
 #include "tool/check_spec.hpp"
 #include "tool/command.hpp"
 #include "tool/environment.hpp"
+#include "tool/http_tool.hpp"
 #include "tool/outcome.hpp"
 
 namespace holdfast {
@@ -18,11 +19,12 @@ namespace {
 
 constexpr int kProbeNotLanded = 3;
 
-/// Immutable after its construction: any thread.
-class CommandToolbox : public Toolbox {
+/// Any thread.
+class OwnToolbox : public Toolbox {
  public:
-  CommandToolbox(std::vector<ToolSpec> specs, Env& env, const Limits& limits)
-      : env_(env), limits_(limits) {
+  OwnToolbox(std::vector<ToolSpec> specs, Env& env, const Limits& limits,
+             std::vector<std::string> hosts)
+      : env_(env), limits_(limits), hosts_(std::move(hosts)) {
     for (ToolSpec& spec : specs) {
       check_tool_spec(spec);
       const std::string name = spec.name;
@@ -41,10 +43,7 @@ class CommandToolbox : public Toolbox {
   ToolOutcome call(const ToolSpec& spec, const Json& arguments,
                    const StepContext& context) override {
     HOLDFAST_FAILPOINT("tool.before");
-    ToolOutcome outcome =
-        spec.function
-            ? ToolOutcome{limited_result(spec.function(arguments, context), limits_), false}
-            : call_command(spec, arguments, context);
+    ToolOutcome outcome = execute(spec, arguments, context);
     HOLDFAST_FAILPOINT("tool.after");
     return outcome;
   }
@@ -73,6 +72,12 @@ class CommandToolbox : public Toolbox {
     return command;
   }
 
+  ToolOutcome execute(const ToolSpec& spec, const Json& arguments, const StepContext& context) {
+    if (spec.http) return call_http(spec, arguments, context, env_, limits_, hosts_);
+    if (spec.function) return {limited_result(spec.function(arguments, context), limits_), false};
+    return call_command(spec, arguments, context);
+  }
+
   ToolOutcome call_command(const ToolSpec& spec, const Json& arguments,
                            const StepContext& context) const {
     const ToolCommandEnd end =
@@ -92,12 +97,14 @@ class CommandToolbox : public Toolbox {
   std::map<std::string, ToolSpec> specs_;
   Env& env_;
   Limits limits_;
+  const std::vector<std::string> hosts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Toolbox> make_toolbox(std::vector<ToolSpec> specs, Env& env, const Limits& limits) {
-  return std::make_unique<CommandToolbox>(std::move(specs), env, limits);
+std::unique_ptr<Toolbox> make_toolbox(std::vector<ToolSpec> specs, Env& env, const Limits& limits,
+                                      std::vector<std::string> hosts) {
+  return std::make_unique<OwnToolbox>(std::move(specs), env, limits, std::move(hosts));
 }
 
 }  // namespace holdfast

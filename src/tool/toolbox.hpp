@@ -9,11 +9,13 @@
 
 namespace holdfast {
 
-/// ToolCommand tools and functions. Arguments are checked by the caller. Throws RefusedError for
-/// specs that cannot work (both a command and a function, a schema that is none).
-std::unique_ptr<Toolbox> make_toolbox(std::vector<ToolSpec>, Env&, const Limits&);
+/// Commands, HTTP calls and functions. `hosts`: those that HTTP may go to; none listed, all.
+/// Arguments are checked by the caller. Throws RefusedError for specs that cannot work (both a
+/// command and a function, a schema that is none).
+std::unique_ptr<Toolbox> make_toolbox(std::vector<ToolSpec>, Env&, const Limits&,
+                                      std::vector<std::string> hosts = {});
 
-/// Is its program there and executable?
-Finding check_tool(const ToolSpec&);
+/// Is its program there and executable, or its host in reach?
+Finding check_tool(const ToolSpec&, const std::vector<std::string>& hosts = {});
 
 }  // namespace holdfast

@@ -4,7 +4,7 @@
 
 #include "fuzz/fuzz.hpp"
 #include "fuzz/wire_fuzz.hpp"
-#include "provider/sse.hpp"
+#include "net/sse.hpp"
 
 using namespace holdfast;
 using fuzz::expect;

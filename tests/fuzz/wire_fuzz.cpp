@@ -8,7 +8,7 @@
 #include "core/json_schema.hpp"
 #include "core/run_codec.hpp"
 #include "fuzz/fuzz.hpp"
-#include "provider/http.hpp"
+#include "net/http.hpp"
 #include "provider/providers.hpp"
 #include "support/fake_env.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kKeyName = "HOLDFAST_FUZZ_KEY";
 constexpr const char* kKey = "sk-fuzz/hunter2-swordfish";
 
-/// The answer that `http_post` gives next.
+/// The answer that `http_call` gives next.
 struct Wire {
   HttpResponse response;
   std::size_t piece_bytes = 0;
@@ -133,7 +133,7 @@ std::string call_model(std::string_view input, bool stream, std::size_t piece_by
 }  // namespace fuzz
 
 // In place of provider/http.cpp, which is not linked here.
-HttpResponse http_post(const HttpRequest&, Env&, const std::stop_token&,
+HttpResponse http_call(const HttpRequest&, Env&, const std::stop_token&,
                        const HttpObserver& observer) {
   HttpResponse response = fuzz::wire().response;
   HttpResponse head = response;

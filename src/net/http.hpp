@@ -18,7 +18,8 @@
 namespace holdfast {
 
 struct HttpRequest {
-  std::string url;
+  std::string method = "POST";
+  std::string url;  ///< sent as it stands: no segment of its path is resolved
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   Duration connect_timeout = std::chrono::seconds(10);
@@ -42,9 +43,16 @@ struct HttpResponse {
 /// read, the transfer ends as if it were over. May throw; the transfer is then dropped.
 using HttpObserver = std::function<bool(const HttpResponse& head, std::string_view piece)>;
 
-/// Sends a POST and reads the answer. Returns soon after `stop` is requested. Any thread.
-HttpResponse http_post(const HttpRequest&, Env&, const std::stop_token& stop,
+/// Sends the request and reads the answer. Returns soon after `stop` is requested. Any thread.
+HttpResponse http_call(const HttpRequest&, Env&, const std::stop_token& stop,
                        const HttpObserver& observer = {});
+
+/// Was nothing of the request sent? Then what it asks for cannot have happened.
+bool is_unsent(const HttpResponse&);
+
+/// Why no connection to the address's host stands within the time; empty: one did. Nothing is sent
+/// over it but, for https, the handshake.
+std::string connection_problem(const std::string& url, Duration timeout);
 
 /// Is this an address that requests can be sent to (http or https, with a host)? Empty: yes.
 std::string url_problem(const std::string& url);

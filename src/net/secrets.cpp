@@ -1,4 +1,4 @@
-#include "provider/secrets.hpp"
+#include "net/secrets.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "provider/http.hpp"
+#include "net/http.hpp"
 
 #include <curl/curl.h>
 #include <pthread.h>
@@ -109,6 +109,7 @@ std::size_t on_body(char* data, std::size_t size, std::size_t count, void* targe
   sink.seen_bytes += bytes;
   if (sink.seen_bytes > sink.max_bytes) {
     sink.too_large = true;
+    sink.fresh.append(data, bytes - std::min(bytes, sink.seen_bytes - sink.max_bytes));
     return bytes == 0 ? 1 : 0;  // anything but `bytes` ends the transfer
   }
   sink.fresh.append(data, bytes);
@@ -228,9 +229,8 @@ class Transfer {
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_QUICK_EXIT, 1L);  // a name lookup that hangs does not hold an interruption up
     set(CURLOPT_TCP_KEEPALIVE, 1L);
-    set(CURLOPT_POST, 1L);
-    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
-    set(CURLOPT_POSTFIELDS, request_.body.data());
+    set(CURLOPT_PATH_AS_IS, 1L);
+    set_method();
     set(CURLOPT_HTTPHEADER, headers_.get());
     set(CURLOPT_CONNECTTIMEOUT_MS,
         static_cast<long>(std::max<Duration::rep>(1, request_.connect_timeout.count())));
@@ -239,6 +239,22 @@ class Transfer {
     set(CURLOPT_HEADERDATA, &sink_);
     set(CURLOPT_WRITEFUNCTION, &on_body);
     set(CURLOPT_WRITEDATA, &sink_);
+  }
+
+  void set_method() {
+    const bool has_no_body = request_.body.empty() && request_.method != "POST" &&
+                             request_.method != "PUT" && request_.method != "PATCH";
+    if (request_.method == "HEAD") {
+      set(CURLOPT_NOBODY, 1L);
+    } else if (has_no_body) {
+      set(CURLOPT_HTTPGET, 1L);
+      set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+    } else {
+      set(CURLOPT_POST, 1L);
+      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+      set(CURLOPT_POSTFIELDS, request_.body.data());
+      set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+    }
   }
 
   void add_header(const std::string& line) {
@@ -357,7 +373,7 @@ class Transfer {
 
 }  // namespace
 
-HttpResponse http_post(const HttpRequest& request, Env& env, const std::stop_token& stop,
+HttpResponse http_call(const HttpRequest& request, Env& env, const std::stop_token& stop,
                        const HttpObserver& observer) {
   if (stop.stop_requested()) {
     HttpResponse response;
@@ -366,6 +382,42 @@ HttpResponse http_post(const HttpRequest& request, Env& env, const std::stop_tok
     return response;
   }
   return Transfer(request, env, stop, observer).run();
+}
+
+bool is_unsent(const HttpResponse& response) {
+  if (response.transport_kind.empty()) return false;
+  switch (response.phase) {
+    case TransportPhase::local:
+    case TransportPhase::connect:
+    case TransportPhase::tls:
+      return true;
+    case TransportPhase::none:
+    case TransportPhase::request:
+    case TransportPhase::first_byte:
+    case TransportPhase::body:
+    case TransportPhase::stream:
+    case TransportPhase::response:
+    case TransportPhase::unknown:
+      return false;
+  }
+  return false;
+}
+
+std::string connection_problem(const std::string& url, Duration timeout) {
+  const std::unique_ptr<CURL, EasyCloser> easy(curl_easy_init());
+  if (!easy) return "no HTTP client";
+  const SigpipeBlock block;
+  std::array<char, CURL_ERROR_SIZE> error{};
+  curl_easy_setopt(easy.get(), CURLOPT_URL, url.c_str());
+  curl_easy_setopt(easy.get(), CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(easy.get(), CURLOPT_CONNECT_ONLY, 1L);
+  curl_easy_setopt(easy.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy.get(), CURLOPT_ERRORBUFFER, error.data());
+  curl_easy_setopt(easy.get(), CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(std::max<Duration::rep>(1, timeout.count())));
+  const CURLcode code = curl_easy_perform(easy.get());
+  if (code == CURLE_OK) return {};
+  return error[0] != '\0' ? error.data() : curl_easy_strerror(code);
 }
 
 std::string url_problem(const std::string& url) {

@@ -1,4 +1,4 @@
-#include "provider/sse.hpp"
+#include "net/sse.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
