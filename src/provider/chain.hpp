@@ -11,8 +11,8 @@
 namespace holdfast {
 
 /// The fallback chain over the configured providers. Throws RefusedError for a provider it cannot
-/// set up (unknown kind); `prepare` for a script that is missing or malformed. `circuits`: whose calls count;
-/// null: none.
+/// set up (unknown kind); `prepare` for a script that is missing or malformed. `circuits`: whose
+/// calls count; null: none.
 std::unique_ptr<ModelChain> make_chain(const std::vector<ProviderSpec>&, Env&, const Limits&,
                                        std::unique_ptr<CircuitBoard> circuits = nullptr);
 
