@@ -76,7 +76,8 @@ std::string zsh_spec(const OptionText& option) {
 std::string zsh_operands(const CommandText& command) {
   const auto& operand = command.operand;
   if (operand.name.empty()) return "";
-  // Where a shell cannot know the words it is told so: beside an empty action no option is completed.
+  // Where a shell cannot know the words it is told so: beside an empty action no option is
+  // completed.
   const auto action = operand.name == "FILE"    ? "_files"
                       : operand.name == "SHELL" ? "(bash zsh)"
                                                 : "()";
