@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <set>
-#include <stdexcept>
 #include <string_view>
+#include <system_error>
 
 namespace holdfast::testing {
 namespace {
@@ -103,6 +104,7 @@ class TcpProxy::Commits {
 };
 
 TcpProxy::TcpProxy(int server_port) : server_port_(server_port) {
+  held_ = bind_port();
   listen_again();
   acceptor_ = std::thread([this] { accept_loop(); });
 }
@@ -112,20 +114,29 @@ TcpProxy::~TcpProxy() {
   acceptor_.join();
   for (std::thread& carrier : carriers_) carrier.join();
   if (listening_ >= 0) close(listening_);
+  close(held_);
+}
+
+/// A socket at the proxy's port, the first time at any that is free.
+int TcpProxy::bind_port() {
+  const int bound = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(bound, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address = loopback(port_);
+  socklen_t size = sizeof address;
+  if (bind(bound, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      getsockname(bound, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw std::system_error(errno, std::generic_category(), "the proxy has no port");
+  }
+  port_ = ntohs(address.sin_port);
+  return bound;
 }
 
 void TcpProxy::listen_again() {
-  listening_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  setsockopt(listening_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in address = loopback(port_);
-  socklen_t size = sizeof address;
-  if (bind(listening_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      listen(listening_, 64) != 0 ||
-      getsockname(listening_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw std::runtime_error("the proxy cannot listen");
+  listening_ = bind_port();
+  if (listen(listening_, 64) != 0) {
+    throw std::system_error(errno, std::generic_category(), "the proxy cannot listen");
   }
-  port_ = ntohs(address.sin_port);
 }
 
 void TcpProxy::lose_reply_to(const std::string& word) {

@@ -44,6 +44,7 @@ class TcpProxy {
     int client = -1;
     int server = -1;
   };
+  int bind_port();
   void listen_again();
   void accept_loop();
   void carry(Pair pair);
@@ -53,6 +54,7 @@ class TcpProxy {
 
   const int server_port_;
   int port_ = 0;
+  int held_ = -1;  ///< keeps the port from others, also while nobody listens
   int listening_ = -1;
   std::atomic<bool> stopping_{false};
   std::atomic<Way> way_{Way::pass};
