@@ -120,8 +120,9 @@ TEST(Server, ThatIsAwayLongerThanTheLeaseCostsOneTakeOverAtMost) {
   site.expect_sound();
 }
 
-/// Whoever is back first after an outage must not take the others for dead. False where the outage
-/// ended no lease: what a worker had sent before it stood still may be executed behind the outage.
+/// Whoever is back first after an outage must not take the others for dead. The slower one stands
+/// still from before the outage on: what it sends to a frozen server is executed behind the outage
+/// and renews its lease. False where the outage ended no lease.
 bool is_patient_after(const std::function<void()>& outage, const std::function<void()>& end) {
   Settings settings;
   settings.lease = "6s";
@@ -134,9 +135,9 @@ bool is_patient_after(const std::function<void()>& outage, const std::function<v
   if (!site.has_started("pay")) throw std::runtime_error("no worker pays");
   Process quick = site.worker();
   if (!site.is_up(quick)) throw std::runtime_error("the second worker is not up");
+  slow.signal(SIGSTOP);
   outage();
   let_pass(milliseconds(6500));
-  slow.signal(SIGSTOP);
   end();
   const bool is_over = site.sql_number(
                            "SELECT count(*) FROM @.runs WHERE lease_until < "
