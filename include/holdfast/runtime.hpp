@@ -45,7 +45,7 @@ struct RuntimeOptions {
   Limits limits;
   std::vector<ProviderSpec> providers;
   std::vector<ToolSpec> tools;
-  std::vector<std::string> http_hosts;  ///< that tools may speak to; empty: all that they name
+  std::vector<std::string> http_hosts;  ///< that tools may speak to; empty: all
   std::vector<AgentSpec> agents;
 };
 

@@ -23,6 +23,15 @@ std::optional<Duration> optional_duration(const Json& object, const char* key) {
   return Duration(it->get<Duration::rep>());
 }
 
+/// Names and values hold no null characters.
+std::string env_digest(const std::map<std::string, std::string>& env) {
+  std::string text;
+  for (const auto& [name, value] : env) {
+    text.append(name).append(1, '\0').append(value).append(1, '\0');
+  }
+  return sha256_hex(text);
+}
+
 /// A program that is named by a path starts at its configuration's folder.
 std::vector<std::string> resolved(const std::vector<std::string>& command,
                                   const std::string& folder) {
@@ -52,48 +61,6 @@ HttpToolSpec parse_http(const Json& json) {
   return http;
 }
 
-/// What a person who approves a call relies on: not how the tool is described or asked about.
-std::string execution_digest(const Json& json) {
-  Json executed = Json::object();
-  for (const char* key :
-       {"name", "effect", "kind", "command", "folder", "pass_env", "env_digest"}) {
-    executed[key] = json.at(key);
-  }
-  for (const char* key : {"http"}) {
-    if (json.contains(key)) executed[key] = json[key];
-  }
-  return sha256_hex(dump_json(executed));
-}
-
-}  // namespace
-
-const ToolTerms* AgentTerms::find(const std::string& name) const {
-  const auto it = std::find_if(tools.begin(), tools.end(),
-                               [&](const ToolTerms& tool) { return tool.name == name; });
-  return it == tools.end() ? nullptr : &*it;
-}
-
-std::vector<ToolDefinition> AgentTerms::tool_definitions() const {
-  std::vector<ToolDefinition> definitions;
-  for (const ToolTerms& tool : tools) {
-    definitions.push_back({tool.name, tool.description, tool.parameters});
-  }
-  return definitions;
-}
-
-std::optional<Duration> AgentTerms::wait_for(const ToolTerms& tool) const {
-  return tool.approval_timeout ? tool.approval_timeout : approval_timeout;
-}
-
-/// Names and values hold no null characters.
-std::string env_digest(const std::map<std::string, std::string>& env) {
-  std::string text;
-  for (const auto& [name, value] : env) {
-    text.append(name).append(1, '\0').append(value).append(1, '\0');
-  }
-  return sha256_hex(text);
-}
-
 Json tool_definition(const ToolSpec& spec) {
   const auto kind = [&] {
     if (spec.http) return "http";
@@ -119,6 +86,17 @@ Json tool_definition(const ToolSpec& spec) {
   return json;
 }
 
+/// What a person who approves a call relies on: not how the tool is described or asked about.
+std::string execution_digest(const Json& json) {
+  Json executed = Json::object();
+  for (const char* key :
+       {"name", "effect", "kind", "command", "folder", "pass_env", "env_digest"}) {
+    executed[key] = json.at(key);
+  }
+  if (json.contains("http")) executed["http"] = json["http"];
+  return sha256_hex(dump_json(executed));
+}
+
 ToolTerms parse_tool(const Json& json) {
   ToolTerms tool;
   tool.name = json.at("name").get<std::string>();
@@ -142,6 +120,26 @@ ToolTerms parse_tool(const Json& json) {
   tool.env_digest = json.at("env_digest").get<std::string>();
   tool.digest = execution_digest(json);
   return tool;
+}
+
+}  // namespace
+
+const ToolTerms* AgentTerms::find(const std::string& name) const {
+  const auto it = std::find_if(tools.begin(), tools.end(),
+                               [&](const ToolTerms& tool) { return tool.name == name; });
+  return it == tools.end() ? nullptr : &*it;
+}
+
+std::vector<ToolDefinition> AgentTerms::tool_definitions() const {
+  std::vector<ToolDefinition> definitions;
+  for (const ToolTerms& tool : tools) {
+    definitions.push_back({tool.name, tool.description, tool.parameters});
+  }
+  return definitions;
+}
+
+std::optional<Duration> AgentTerms::wait_for(const ToolTerms& tool) const {
+  return tool.approval_timeout ? tool.approval_timeout : approval_timeout;
 }
 
 Json agent_definition(const AgentSpec& spec, const Toolbox& tools) {

@@ -61,6 +61,19 @@ void check_schema(const ToolSpec& spec, const char* key, const Json& schema) {
   if (!problem.empty()) refuse(spec, fmt::format("`{}` is no usable schema: {}", key, problem));
 }
 
+bool is_http_method(const std::string& method) {
+  return method == "GET" || method == "HEAD" || method == "POST" || method == "PUT" ||
+         method == "PATCH" || method == "DELETE";
+}
+
+bool is_header_name(const std::string& name) {
+  constexpr std::string_view kAlso = "!#$%&'*+-.^_`|~";
+  return !name.empty() && std::all_of(name.begin(), name.end(), [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kAlso.find(c) != kAlso.npos;
+  });
+}
+
 void check_http(const ToolSpec& spec) {
   const HttpToolSpec& http = *spec.http;
   if (!is_http_method(http.method)) {
@@ -135,9 +148,8 @@ bool is_local(const std::string& origin) {
   return host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("[::1]");
 }
 
-std::string missing_secret(const std::map<std::string, std::string>& header_env,
-                           const std::string& bearer_env) {
-  for (const std::string& name : secret_names(header_env, bearer_env)) {
+std::string missing_secret(const HttpToolSpec& http) {
+  for (const std::string& name : secret_names(http)) {
     const char* value = std::getenv(name.c_str());
     if (value == nullptr || *value == '\0') return name;
   }
@@ -152,7 +164,7 @@ Finding check_http_tool(const ToolSpec& spec, const std::vector<std::string>& ho
     finding.text = fmt::format("[http] hosts does not list {}: no call would be sent", origin);
     return finding;
   }
-  if (const std::string name = missing_secret(http.header_env, http.bearer_env); !name.empty()) {
+  if (const std::string name = missing_secret(http); !name.empty()) {
     finding.text = fmt::format(
         "the environment variable {} is not set: set it to what the header "
         "is to hold",
@@ -176,19 +188,6 @@ Finding check_http_tool(const ToolSpec& spec, const std::vector<std::string>& ho
 }
 
 }  // namespace
-
-bool is_http_method(const std::string& method) {
-  return method == "GET" || method == "HEAD" || method == "POST" || method == "PUT" ||
-         method == "PATCH" || method == "DELETE";
-}
-
-bool is_header_name(const std::string& name) {
-  constexpr std::string_view kAlso = "!#$%&'*+-.^_`|~";
-  return !name.empty() && std::all_of(name.begin(), name.end(), [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           kAlso.find(c) != kAlso.npos;
-  });
-}
 
 void check_tool_spec(const ToolSpec& spec) {
   if (!is_tool_name(spec.name)) {

@@ -16,6 +16,9 @@
 namespace holdfast {
 namespace {
 
+/// Read beyond what a result can hold, so that no key is cut in two before it is found.
+constexpr std::size_t kRoomForKeys = 64u << 10;
+
 bool has_body(const std::string& method) {
   return method == "POST" || method == "PUT" || method == "PATCH";
 }
@@ -58,6 +61,30 @@ ToolOutcome error_outcome(const HttpResponse& response, const std::string& what,
     result["body"] = body_of(response, left);
   }
   return {std::move(result), true};
+}
+
+/// A write whose answer was lost on the way.
+Failure lost_answer(const std::string& tool, std::string code, const std::string& what) {
+  Failure failure;
+  failure.cls = FailureClass::timeout;
+  failure.code = std::move(code);
+  failure.message =
+      fmt::format("tool '{}' {}; whether its effect happened is not known", tool, what);
+  failure.outcome_unknown = true;
+  failure.may_still_run = true;
+  return failure;
+}
+
+[[noreturn]] void throw_unsent(const std::string& tool, const HttpResponse& response) {
+  Evidence evidence;
+  evidence.transport_kind = response.transport_kind;
+  evidence.phase = response.phase;
+  Failure failure = classify(evidence);
+  failure.message = fmt::format(
+      "tool '{}': nothing was sent: {}{}", tool, failure.message,
+      response.transport_text.empty() ? "" : ": " + excerpt(response.transport_text, 200));
+  failure.not_started = true;
+  throw FailureError(std::move(failure));
 }
 
 /// Can the answer be a gateway's, that lost the one of the server behind it?
@@ -121,31 +148,7 @@ ToolOutcome judge_broken(const ToolSpec& spec, const HttpResponse& response, Dur
   throw FailureError(std::move(failure));
 }
 
-}  // namespace
-
-Failure lost_answer(const std::string& tool, std::string code, const std::string& what) {
-  Failure failure;
-  failure.cls = FailureClass::timeout;
-  failure.code = std::move(code);
-  failure.message =
-      fmt::format("tool '{}' {}; whether its effect happened is not known", tool, what);
-  failure.outcome_unknown = true;
-  failure.may_still_run = true;
-  return failure;
-}
-
-void throw_unsent(const std::string& tool, const HttpResponse& response) {
-  Evidence evidence;
-  evidence.transport_kind = response.transport_kind;
-  evidence.phase = response.phase;
-  Failure failure = classify(evidence);
-  failure.message = fmt::format(
-      "tool '{}': nothing was sent: {}{}", tool, failure.message,
-      response.transport_text.empty() ? "" : ": " + excerpt(response.transport_text, 200));
-  failure.not_started = true;
-  throw FailureError(std::move(failure));
-}
-
+/// Refuses a call to a host that this process's list does not have.
 void check_host(const std::string& tool, const std::string& url,
                 const std::vector<std::string>& hosts) {
   if (HOLDFAST_GUARD("http_host_listed", is_host_listed(url, hosts))) return;
@@ -158,17 +161,8 @@ void check_host(const std::string& tool, const std::string& url,
   throw FailureError(std::move(failure));
 }
 
-std::vector<std::string> secret_names(const std::map<std::string, std::string>& header_env,
-                                      const std::string& bearer_env) {
-  std::vector<std::string> names;
-  for (const auto& [header, variable] : header_env) names.push_back(variable);
-  if (!bearer_env.empty()) names.push_back(bearer_env);
-  return names;
-}
-
-std::vector<std::pair<std::string, std::string>> secret_headers(
-    const std::string& tool, const std::map<std::string, std::string>& header_env,
-    const std::string& bearer_env) {
+/// Names a variable that is not set, or that no header can hold.
+std::vector<std::pair<std::string, std::string>> secret_headers(const ToolSpec& spec) {
   std::vector<std::pair<std::string, std::string>> headers;
   const auto add = [&](const std::string& header, const std::string& variable, const char* before) {
     const char* value = std::getenv(variable.c_str());
@@ -176,7 +170,7 @@ std::vector<std::pair<std::string, std::string>> secret_headers(
     if (text.empty() || text.find_first_of("\r\n") != text.npos) {
       Failure failure =
           make_failure(FailureClass::configuration, "missing_secret",
-                       fmt::format("tool '{}': the environment variable {} {}", tool, variable,
+                       fmt::format("tool '{}': the environment variable {} {}", spec.name, variable,
                                    text.empty() ? "is not set: set it to what the header is to hold"
                                                 : "holds a line break, which no header can"));
       failure.not_started = true;
@@ -184,17 +178,28 @@ std::vector<std::pair<std::string, std::string>> secret_headers(
     }
     headers.emplace_back(header, before + text);
   };
-  for (const auto& [header, variable] : header_env) add(header, variable, "");
-  if (!bearer_env.empty()) add("Authorization", bearer_env, "Bearer ");
+  for (const auto& [header, variable] : spec.http->header_env) add(header, variable, "");
+  const std::string& bearer = spec.http->bearer_env;
+  if (!bearer.empty()) add("Authorization", bearer, "Bearer ");
   return headers;
 }
 
+/// What an answer, or a transfer that broke, means. `took` is the time since the call's start.
 ToolOutcome judge_http(const ToolSpec& spec, const HttpResponse& response, Duration took,
                        const StepContext& context, const Limits& limits) {
   // Behind a good status what does not fit is cut; the effect is done.
   const bool is_long = response.transport_kind == "response_too_large" && response.status != 0;
   if (response.transport_kind.empty() || is_long) return judge_answer(spec, response, limits);
   return judge_broken(spec, response, took, context, limits);
+}
+
+}  // namespace
+
+std::vector<std::string> secret_names(const HttpToolSpec& http) {
+  std::vector<std::string> names;
+  for (const auto& [header, variable] : http.header_env) names.push_back(variable);
+  if (!http.bearer_env.empty()) names.push_back(http.bearer_env);
+  return names;
 }
 
 ToolOutcome call_http(const ToolSpec& spec, const Json& arguments, const StepContext& context,
@@ -223,16 +228,16 @@ ToolOutcome call_http(const ToolSpec& spec, const Json& arguments, const StepCon
     request.headers.emplace_back(name, value);
   };
   for (const auto& [name, value] : http.headers) put(name, value);
-  for (const auto& [name, value] : secret_headers(spec.name, http.header_env, http.bearer_env)) {
+  for (const auto& [name, value] : secret_headers(spec)) {
     put(name, value);
   }
   request.connect_timeout = http.connect_timeout;
   request.first_byte_timeout = request.idle_timeout = request.total_timeout = context.timeout;
-  request.max_response_bytes = limits.result_bytes;
+  request.max_response_bytes = limits.result_bytes + kRoomForKeys;
 
   const StoreTime began = env.store_now();
   HttpResponse response = http_call(request, env, context.stop);
-  const Secrets secrets(secret_names(http.header_env, http.bearer_env));
+  const Secrets secrets(secret_names(http));
   response.body = secrets.redact_text(std::move(response.body));
   for (auto& [name, value] : response.headers) value = secrets.redact_text(std::move(value));
   return judge_http(spec, response, env.store_now() - began, context, limits);

@@ -13,6 +13,7 @@
 #include "support/stub_server.hpp"
 #include "support/tls_server.hpp"
 #include "tool/check_spec.hpp"
+#include "tool/tool_test_support.hpp"
 #include "tool/toolbox.hpp"
 
 namespace holdfast {
@@ -47,15 +48,6 @@ class HttpToolTest : public ::testing::Test {
     step.stop = stop_.get_token();
     const auto box = make_toolbox({spec_}, real_env(), limits_, hosts_);
     return box->call(*box->find("lookup"), arguments, step);
-  }
-  Failure failure_of(const std::function<void()>& work) {
-    try {
-      work();
-    } catch (const FailureError& error) {
-      return error.failure();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
   }
   Failure failure() {
     return failure_of([&] { call(); });
@@ -136,6 +128,19 @@ TEST_F(HttpToolTest, KeepsItsSecretsOutOfWhatAServerRepeats) {
   const std::string shown = dump_json(call().result);
   EXPECT_EQ(shown.find("0123456789"), std::string::npos) << shown;
   EXPECT_NE(shown.find("[redacted]"), std::string::npos) << shown;
+}
+
+TEST_F(HttpToolTest, KeepsASecretOutOfAResultThatEndsWithinIt) {
+  const std::string token = "token-" + std::string(300, '7');
+  setenv("HTTP_TOOL_TOKEN", token.c_str(), 1);
+  spec_.http->bearer_env = "HTTP_TOOL_TOKEN";
+  limits_.result_bytes = 1000;
+  for (const std::size_t before : {600, 800, 900}) {
+    server_.play(
+        StubAnswer::json(200, std::string(before, 'x') + token + std::string(200'000, 'y')));
+    const std::string shown = dump_json(call().result);
+    EXPECT_EQ(shown.find("77"), std::string::npos) << shown;
+  }
 }
 
 TEST_F(HttpToolTest, NamesASecretThatIsMissingBeforeAnythingIsSent) {

@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <string>
 
+#include "holdfast/failure.hpp"
 #include "tool/command.hpp"
 
 namespace holdfast {
@@ -105,6 +107,16 @@ inline ToolCommand command_in(const TestFolder& folder, const std::string& progr
   command.folder = folder.path();
   command.timeout = std::chrono::minutes(5);  // longer than a life line waits
   return command;
+}
+
+inline Failure failure_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const FailureError& error) {
+    return error.failure();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
 }
 
 inline std::size_t open_descriptors() {

@@ -47,15 +47,6 @@ class ToolboxTest : public ::testing::Test {
     const auto box = make_toolbox({spec_}, real_env(), limits_);
     return box->call(*box->find("tool"), arguments, step);
   }
-  Failure failure_of(const std::function<void()>& work) {
-    try {
-      work();
-    } catch (const FailureError& error) {
-      return error.failure();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
-  }
   ProbeAnswer probe() {
     const auto box = make_toolbox({spec_}, real_env(), limits_);
     return box->probe(*box->find("tool"), {{"to", "a"}}, context());

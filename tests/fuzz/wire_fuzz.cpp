@@ -132,7 +132,7 @@ std::string call_model(std::string_view input, bool stream, std::size_t piece_by
 
 }  // namespace fuzz
 
-// In place of provider/http.cpp, which is not linked here.
+// In place of net/http.cpp, which is not linked here.
 HttpResponse http_call(const HttpRequest&, Env&, const std::stop_token&,
                        const HttpObserver& observer) {
   HttpResponse response = fuzz::wire().response;
