@@ -48,6 +48,18 @@ std::optional<int> expire_gone(Store& store, PresenceBoard& board, const WorkerI
   return expired;
 }
 
+/// Counts the beginning and the end of what it lives through.
+class Counted {
+ public:
+  explicit Counted(std::atomic<unsigned>& count) : count_(count) { ++count_; }
+  ~Counted() { ++count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<unsigned>& count_;
+};
+
 /// Notes who holds the leases that are over, but those that were ended by a proof.
 Decider noting(const Decider& decider, std::set<WorkerId>& holders) {
   return [&](const Run& run) {
@@ -282,6 +294,7 @@ void Reaper::sweep_loop() {
 }
 
 int Reaper::bury(PresenceBoard& board, const WorkerId& worker) {
+  const Counted counted(burials_);
   const auto expired = expire_gone(store_, board, worker);
   if (!expired) return 0;
   log(LogLevel::info, "a worker is gone",

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "engine/keep_alive.hpp"
@@ -18,6 +19,9 @@ class Reaper {
   void start();
   void stop();
   Vigil& vigil() { return vigil_; }
+  /// Grows when its watcher begins to end the leases of one that is gone, and when it has: odd in
+  /// between, where nobody else can prove that one gone. Any thread.
+  unsigned burials() const { return burials_; }
 
  private:
   void sweep_loop();
@@ -50,6 +54,7 @@ class Reaper {
   Vigil vigil_;
   const std::unique_ptr<EventCount> asked_;
   std::stop_source stopping_;
+  std::atomic<unsigned> burials_{0};
   StoreTime not_before_{};  ///< the sweeper's
   StoreTime awake_{};  ///< the sweeper's last look at the clock, or that of its write in the store
   bool stood_still_ = false;

@@ -211,9 +211,12 @@ bool Worker::claim_some(int limit) {
 /// Before a draining worker ends: what a dead one left behind may be claimable now.
 bool Worker::has_reaped() {
   if (!settings_.with_reaper || options_.reaper_interval <= Duration::zero()) return false;
-  return reap_once(env_, store_, options_.reaper_limit, false, &reaper_.vigil(),
-                   stopping_.get_token())
-             .requeued > 0;
+  const unsigned burials = reaper_.burials();
+  const ReapReport report = reap_once(env_, store_, options_.reaper_limit, false, &reaper_.vigil(),
+                                      stopping_.get_token());
+  // What its own watcher was taking from a dead one meanwhile was not seen here.
+  const bool was_alone = burials % 2 == 0 && reaper_.burials() == burials;
+  return report.requeued > 0 || !was_alone;
 }
 
 void Worker::assign(Claimed claimed, StoreTime sent) {

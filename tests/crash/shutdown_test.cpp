@@ -120,6 +120,25 @@ TEST(Shutdown, ADrainingWorkerEndsWhenNothingIsLeft) {
   site.expect_sound();
 }
 
+TEST(Shutdown, ADrainingWorkerTakesUpWhatAKilledOneLeftAMomentAgo) {
+  Site site;
+  for (int i = 0; i < scaled(4, 50); ++i) {
+    site.hold("lookup");
+    const std::string run = site.enqueue("reader");
+    Process first = site.worker();
+    ASSERT_TRUE(site.has_started("lookup", 2 * i + 1));
+    first.kill();
+    site.let_go("lookup");
+    // A session that was lost may come back.
+    if (is_postgres()) let_pass(seconds(1));
+    Process second = site.worker({"--drain"});
+    EXPECT_EQ(second.wait(seconds(60)), 0);
+    EXPECT_EQ(site.status(run), "completed");
+    EXPECT_EQ(site.times("lookup"), 2 * i + 2);
+  }
+  site.expect_sound();
+}
+
 TEST(Shutdown, StartedAndStoppedUnderLoadAgainAndAgainNothingIsLost) {
   Site site;
   std::vector<RunRequest> requests(static_cast<std::size_t>(scaled(60, 600)));
