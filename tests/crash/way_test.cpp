@@ -1,6 +1,10 @@
 // What happens on the way to a database server: refused, reset, swallowed, late, one reply lost.
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include "crash/load.hpp"
 #include "support/postgres_server.hpp"
@@ -38,6 +42,22 @@ class Way : public ::testing::Test {
   TcpProxy proxy;
   Site site;
 };
+
+/// A child has a copy of what its parent listens with, until it is another program.
+TEST_F(Way, IsMendedWhileAChildIsBeingMade) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  const std::vector<std::string> list = {"list"};
+  proxy.refuse();
+  EXPECT_TRUE(eventually(seconds(10), [&] { return site.cli(list).code == 1; }));
+  proxy.mend();
+  EXPECT_TRUE(eventually(seconds(10), [&] { return site.cli(list).code == 0; }));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
 
 TEST_F(Way, ThatIsResetLosesNothing) {
   expect_nothing_lost_by([&] { proxy.cut(); }, seconds(1));

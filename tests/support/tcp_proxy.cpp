@@ -148,6 +148,8 @@ void TcpProxy::lose_reply_to(const std::string& word) {
 void TcpProxy::accept_loop() {
   while (!stopping_) {
     if (way_ == Way::refuse && listening_ >= 0) {
+      // Also in a child between its fork and its program, which has a copy.
+      shutdown(listening_, SHUT_RD);
       close(listening_);
       listening_ = -1;
     } else if (way_ != Way::refuse && listening_ < 0) {
