@@ -1,9 +1,9 @@
 // Speed over a PostgreSQL server of the program's own, which it starts and ends: on this machine,
 // unprivileged, in the temporary folder, as durable as it comes (fsync, synchronous_commit).
 //
-//   postgres_bench [PART] [FINISHED]   one part (steps, drain, enqueue, latency, beside, renewals,
-//                                      idle), or all; FINISHED: how many finished runs lie beside
-//                                      the drain of `beside` (100000)
+//   postgres_bench [PART] [FINISHED]   one part (steps, drain, enqueue, latency, beside, old,
+//                                      renewals, idle), or all; FINISHED: how many finished runs
+//                                      lie beside the drain of `beside` (100000)
 
 #include <fmt/format.h>
 #include <time.h>
@@ -214,6 +214,26 @@ void measure_beside(const PostgresServer& server, int finished) {
   print("  of the empty rate", 100 * rate / empty, "%");
 }
 
+/// Somebody's transaction that stays open: the server keeps for it every row that workers are
+/// through with.
+void measure_old(const PostgresServer& server) {
+  measure_drain(server);
+  const Place place(server);
+  postgres::Connection old(postgres::parse_target(place.url));
+  old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+  const auto drain = [&](const std::string& what) {
+    Meter meter(server);
+    print(what, drain_rate(*place.store, kDrained, [&] { meter.start(); }), "runs/s");
+    meter.print(kDrained);
+  };
+  for (int age = 0; age < 3; ++age) {
+    drain(fmt::format("  the same beside a transaction {} runs old", age * kDrained));
+  }
+  old.execute("COMMIT");
+  place.execute("VACUUM @.runs");
+  drain("  and when it is over");
+}
+
 void measure_renewals(const PostgresServer& server) {
   constexpr int kWorkers = 10;
   constexpr int kLeases = 1000;
@@ -288,6 +308,7 @@ int run_parts(const std::string& only, int finished) {
   if (wanted("steps")) measure_steps(server);
   if (only == "drain") measure_drain(server);
   if (wanted("beside")) measure_beside(server, finished);
+  if (wanted("old")) measure_old(server);
   if (wanted("enqueue")) measure_enqueue(server);
   if (wanted("latency")) measure_latency(server);
   if (wanted("renewals")) measure_renewals(server);

@@ -252,6 +252,9 @@ TEST_P(Segment, OddTextComesBackReadable) {
   NewRun wanted = a_run(env);
   const std::string odd = std::string("a\0b", 3) + "\xed\xa0\x80" + "\xff" + "\xf0\x9f\x98\x80";
   wanted.row.input = {{"text", odd}};
+  wanted.row.queue = odd;
+  wanted.row.idempotency_key = odd;
+  wanted.row.labels = {{"label", odd}};
   enqueue(wanted);
   const Claimed claimed = claim_one();
   StepRecord step = a_step("odd");
@@ -271,6 +274,13 @@ TEST_P(Segment, OddTextComesBackReadable) {
   EXPECT_EQ(store->events(run.id, 2, 1).at(0).payload["result"], text);
   EXPECT_NE(run.error->message.find("\xf0\x9f\x98\x80"), std::string::npos);
   EXPECT_EQ(run.status, Status::failed);
+  EXPECT_EQ(run.queue, text);
+  EXPECT_EQ(run.idempotency_key, text);
+  EXPECT_EQ(run.labels.at("label"), text);
+  EXPECT_EQ(store->redrive(std::span(&run.id, 1), {"ann", odd, env.new_id()}).at(0).answer,
+            ChangeResult::Answer::applied);
+  const auto redriven = store->events(run.id, 0, 0).back();
+  EXPECT_EQ(redriven.payload.at("note"), text);
 }
 
 TEST_P(Segment, LargeResultsComeBackWhole) {

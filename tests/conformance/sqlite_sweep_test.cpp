@@ -57,9 +57,18 @@ TEST_F(SqliteSweep, OfManyIsManyShortTransactions) {
   EXPECT_LE(most, 250);
 }
 
-TEST_F(SqliteSweep, LetsTheLivingRenewMeanwhile) {
-  auto store = open();
-  const auto other = open();
+class Sweep : public SqliteSweep, public ::testing::WithParamInterface<std::string> {
+ protected:
+  std::unique_ptr<Store> open_one() {
+    return GetParam() == "sqlite" ? open() : open_postgres(schema, env);
+  }
+  const std::string schema = PostgresServer::fresh_schema();
+};
+INSTANTIATE_TEST_SUITE_P(Stores, Sweep, ::testing::Values("sqlite", "postgres"));
+
+TEST_P(Sweep, LetsTheLivingRenewMeanwhile) {
+  auto store = open_one();
+  const auto other = open_one();
   claim(*store, "dead", stale_runs());
   env.advance(61s);
   const auto live = claim(*store, "live", kLive);
@@ -80,6 +89,7 @@ TEST_F(SqliteSweep, LetsTheLivingRenewMeanwhile) {
   EXPECT_EQ(lost, 0);
   EXPECT_GE(renewals, 3);
   EXPECT_EQ(store->stats().by_status.at("running"), kLive);
+  EXPECT_EQ(store->stats().by_status.at("queued"), stale_runs());
 }
 
 TEST_F(SqliteSweep, FindsNothingWithoutAnyLockOfTheWriters) {

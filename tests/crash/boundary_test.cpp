@@ -4,70 +4,170 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <functional>
-#include <set>
-#include <sstream>
 
 #include "crash/harness.hpp"
+#include "crash/places.hpp"
+#include "support/stub_server.hpp"
 
 namespace holdfast::crash {
 namespace {
 
-bool names_one_of(const std::string& place, const std::vector<std::string>& words) {
-  for (const std::string& word : words) {
-    if (place.rfind(word, 0) == 0 || place.rfind("store." + word, 0) == 0) return true;
-  }
-  return false;
-}
-
-/// Places inside a transaction. On SQLite a process frozen there holds up every other writer, as
-/// stated.
-bool is_in_the_lock(const std::string& place) {
-  return names_one_of(place, {"commit", "checkpoint", "migrate"});
-}
-
-/// Places that the execution of a run passes.
-bool is_of_a_worker(const std::string& place) {
-  return is_in_the_lock(place) ||
-         names_one_of(place, {"claim", "enqueue", "fence", "unfence", "record", "renew", "settle",
-                              "model", "tool", "work", "probe"});
-}
-
-/// Places that operators' commands and reapers pass.
-bool is_of_an_operator(const std::string& place) {
-  return names_one_of(
-      place, {"answer", "cancel", "expire", "purge", "reap", "redrive", "resolve", "wake"});
-}
-
-/// The engine's own places stand around the store's: usually one of both is enough.
-bool is_of_a_segment(const std::string& place) {
-  if (place == "commit.before" && is_postgres()) return true;
-  return is_of_a_worker(place) && !is_in_the_lock(place) &&
-         (is_long() || place.rfind("store.", 0) != 0);
-}
-
-/// On a server each place costs more time: in the long run all of them, else one of each kind.
-bool is_chosen(const std::string& place) {
-  static const std::set<std::string> kOneOfEach = {
-      "claim.after",        "commit.before",      "fence.after",         "migrate.before",
-      "record.before",      "record.after",       "settle.before",       "store.reap.after",
-      "store.wake.after",   "store.answer.after", "store.redrive.after", "store.resolve.after",
-      "store.cancel.after", "store.purge.before"};
-  return is_long() || !is_postgres() || kOneOfEach.contains(place);
-}
-
-std::vector<std::string> places(const std::function<bool(const std::string&)>& fits) {
-  std::vector<std::string> found;
-  for (const std::string& place : failpoints()) {
-    if (fits(place) && is_chosen(place)) found.push_back(place);
-  }
-  return found;
-}
-
 class KilledAt : public ::testing::TestWithParam<std::string> {};
 class FrozenAt : public ::testing::TestWithParam<std::string> {};
-class OperatorKilledAt : public ::testing::TestWithParam<std::string> {};
+
+constexpr const char* kWell =
+    R"({"choices":[{"index":0,"message":{"role":"assistant","content":"well"},)"
+    R"("finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}})";
+
+/// What makes a worker pass a place.
+struct Scene {
+  std::string agent = "errand";
+  std::string held = {};            ///< a tool that goes on when somebody was caught at the place
+  bool has_standing_fence = false;  ///< a worker was killed inside a write that has a probe
+  bool has_landed = false;          ///< what the probe says of it
+  bool fills_log = false;           ///< the next writes make the log long enough to be copied back
+  int refusals = 0;                 ///< calls that a model is too busy for, which open its circuit
+  /// It is passed again and again while one run is executed.
+  bool is_passed_often() const { return agent == "errand" && held.empty() && !fills_log; }
+};
+
+Scene scene_of(const std::string& place) {
+  if (names_one_of(place, {"renew."})) return {.held = "lookup"};
+  if (names_one_of(place, {"probe."})) {
+    return {.agent = "asker", .has_standing_fence = true, .has_landed = true};
+  }
+  if (names_one_of(place, {"unfence."})) return {.agent = "asker", .has_standing_fence = true};
+  if (names_one_of(place, {"model_call."})) return {.agent = "caller"};
+  if (names_one_of(place, {"note_call.", "admit_call."})) {
+    return {.agent = "caller", .refusals = 2};
+  }
+  if (names_one_of(place, {"checkpoint."})) return {.fills_log = true};
+  return {};
+}
+
+/// A run that passes the place, with everything that it needs.
+class Stage {
+ public:
+  Stage(const std::string& place, Settings settings) : scene_(scene_of(place)) {
+    settings.more = "[providers.live]\nkind = \"openai\"\nbase_url = \"" + server_.url() +
+                    "\"\nstream = false\n[agents.caller]\nmodels = [\"live/m\"]\n";
+    if (scene_.refusals > 0) {
+      settings.circuit_threshold = scene_.refusals;
+      settings.circuit_open = "100ms";
+    }
+    for (int i = 0; i < scene_.refusals; ++i) {
+      server_.play(testing::StubAnswer::json(503, R"({"error":{"message":"busy"}})"));
+    }
+    for (int i = 0; i < 3; ++i) server_.play(testing::StubAnswer::json(200, kWell));
+    site.configure(settings);
+    if (scene_.fills_log) fill_log();
+  }
+
+  /// Until the next process that works on it passes the place. The caller may die of `trap`, too:
+  /// then it asks again with the same key, and there is one run.
+  void begin(const std::map<std::string, std::string>& trap) {
+    const Result asked =
+        site.cli({"enqueue", scene_.agent, "--input", "go", "--idempotency-key", "k"}, trap);
+    was_caller_killed = asked.code == 128 + SIGKILL;
+    EXPECT_TRUE(was_caller_killed || asked.code == 0) << asked.err;
+    run = site.enqueue(scene_.agent, {"--idempotency-key", "k"});
+    ListFilter same;
+    same.agent = scene_.agent;
+    EXPECT_EQ(site.runtime().list(same).runs.size(), 1u);
+    if (!scene_.held.empty()) site.hold(scene_.held);
+    if (!scene_.has_standing_fence) return;
+    const char* const landed = "#!/bin/sh\necho '{\"charged\":true}'\n";
+    site.write("probe.sh", scene_.has_landed ? landed : "#!/bin/sh\nexit 3\n", true);
+    site.hold("charge");
+    Process interrupted = site.worker();
+    EXPECT_TRUE(site.has_started("charge"));
+    interrupted.kill();
+    site.let_go("charge");
+    EXPECT_TRUE(eventually(seconds(20), [&] {
+      EXPECT_EQ(site.cli({"reap"}).code, 0);
+      return site.status(run) == "queued";
+    })) << site.show(run).dump(1);
+  }
+
+  void go_on() {
+    if (!scene_.held.empty()) site.let_go(scene_.held);
+  }
+
+  bool is_over(milliseconds limit = seconds(20)) {
+    return eventually(limit, [&] {
+      const std::string now = site.status(run);
+      return now == "completed" || now == "failed";
+    });
+  }
+
+  /// A draining worker ends by itself, but does not wait for a run that comes to wait in between.
+  std::vector<std::string> worker_args() const {
+    return has_pauses() ? std::vector<std::string>{} : std::vector<std::string>{"--drain"};
+  }
+  bool has_ended(Process& worker) {
+    return worker.status() || (has_pauses() && is_over(milliseconds(0)));
+  }
+  std::optional<int> end_of(Process& worker) {
+    eventually(seconds(30), [&] { return has_ended(worker); });
+    if (has_pauses() && !worker.status()) {
+      let_pass(milliseconds(300));  // for what it does when it has been thawed
+      worker.signal(SIGTERM);
+    }
+    return worker.wait(seconds(30));
+  }
+  int reaped() { return site.count_events(run, EventKind::reaped); }
+
+  void expect_finished_once() {
+    ASSERT_TRUE(site.reaches(run, "completed"));
+    const Json shown = site.show(run);
+    if (scene_.agent == "caller") {
+      EXPECT_EQ(shown.at("answer"), "well");
+      EXPECT_EQ(site.count_events(run, EventKind::model), 1);
+      EXPECT_LE(server_.requests().size(), static_cast<std::size_t>(scene_.refusals) + 2);
+      return;
+    }
+    if (scene_.agent == "asker") {
+      EXPECT_EQ(shown.at("answer"), "charged");
+      EXPECT_EQ(site.times("charge"), scene_.has_landed ? 1 : 2);
+      EXPECT_EQ(site.count_events(run, EventKind::probed), 1);
+      EXPECT_EQ(site.count_events(run, EventKind::tool), 1);
+      return;
+    }
+    EXPECT_EQ(shown.at("answer"), "paid");
+    EXPECT_EQ(site.times("pay"), 1);
+    EXPECT_GE(site.times("lookup"), 1);
+    EXPECT_LE(site.times("lookup"), 2);
+    EXPECT_LE(site.times("label"), 2);
+    EXPECT_EQ(site.count_events(run, EventKind::model), 4);
+    EXPECT_EQ(site.count_events(run, EventKind::tool), 3);
+  }
+
+  std::string run;
+  bool was_caller_killed = false;
+  Site site;
+
+ private:
+  /// Until a busy model may be asked again, or until what nobody can be at any more is believed.
+  bool has_pauses() const { return scene_.refusals > 0 || scene_.has_standing_fence; }
+
+  /// Just below the length at which it is copied back, which is 8 MiB.
+  void fill_log() {
+    const fs::path log = site.database().string() + "-wal";
+    RunRequest ballast;
+    ballast.agent = "count";  // for which no worker is here
+    const auto write_until = [&](std::uintmax_t bytes, std::size_t size) {
+      ballast.input = std::string(size, 'x');
+      do site.runtime().enqueue(ballast);
+      while (fs::file_size(log) < bytes);
+    };
+    write_until(6500u << 10, 1000u << 10);
+    write_until(8100u << 10, 20u << 10);
+  }
+
+  const Scene scene_;
+  testing::StubServer server_;
+};
 
 /// Lets a person look at the ledger, as `why` asks, and resolve the write as it says. `knows`: the
 /// person has seen the executor end, which nothing proves to the store before the step's deadline.
@@ -88,207 +188,122 @@ void resolve_by_the_ledger(Site& site, const std::string& run, bool knows) {
   EXPECT_TRUE(eventually(seconds(10), [&] { return resolve() == 0; })) << site.show(run).dump(1);
 }
 
-void expect_finished_once(Site& site, const std::string& run) {
-  ASSERT_TRUE(site.reaches(run, "completed"));
-  EXPECT_EQ(site.times("pay"), 1);
-  EXPECT_GE(site.times("lookup"), 1);
-  EXPECT_LE(site.times("lookup"), 2);
-  EXPECT_LE(site.times("label"), 2);
-  EXPECT_EQ(site.show(run).at("answer"), "paid");
-  EXPECT_EQ(site.count_events(run, EventKind::model), 4);
-  EXPECT_EQ(site.count_events(run, EventKind::tool), 3);
+/// Kills the caller or a worker at a passing of the place, and lets another worker finish the run.
+/// False where nobody passed it that often.
+bool outlives_a_kill(const std::string& place, int passing) {
+  SCOPED_TRACE("killed at passing " + std::to_string(passing) + " of " + place);
+  const std::map<std::string, std::string> trap = {
+      {"HOLDFAST_FAILPOINTS", place + "=kill@" + std::to_string(passing)}};
+  Settings settings;
+  settings.heartbeat = names_one_of(place, {"renew."}) ? "100ms" : settings.heartbeat;
+  Stage stage(place, settings);
+  Site& site = stage.site;
+  stage.begin(trap);
+  std::optional<int> ended;
+  {
+    Process first = site.worker(stage.worker_args(), trap);
+    ended = stage.end_of(first);
+    EXPECT_TRUE(ended) << site.log_of(first);
+  }
+  stage.go_on();
+  const bool was_worker_killed = ended == 128 + SIGKILL;
+  EXPECT_TRUE(was_worker_killed || ended == 0);
+  Process second = site.worker();
+  EXPECT_TRUE(stage.is_over()) << site.show(stage.run).dump(1);
+  if (site.status(stage.run) == "failed") resolve_by_the_ledger(site, stage.run, false);
+  stage.expect_finished_once();
+  site.expect_sound();
+  return stage.was_caller_killed || was_worker_killed;
 }
 
 TEST_P(KilledAt, AnotherWorkerFinishesTheRun) {
   const std::string place = GetParam();
-  // Usually one passing of each place, another one at each; in the long run all of them.
-  const int some = 1 + static_cast<int>(place.size() % 3);
-  for (int passing = is_long() ? 1 : some; passing <= scaled(some, 12); ++passing) {
-    SCOPED_TRACE("killed at passing " + std::to_string(passing) + " of " + place);
-    Site site;
-    const std::map<std::string, std::string> trap = {
-        {"HOLDFAST_FAILPOINTS", place + "=kill@" + std::to_string(passing)}};
-
-    // The caller may die too: it asks again with the same key, and there is one run.
-    site.cli({"enqueue", "errand", "--input", "go", "--idempotency-key", "k"}, trap);
-    const std::string run = site.enqueue("errand", {"--idempotency-key", "k"});
-    ASSERT_EQ(site.runtime().list({}).runs.size(), 1u);
-
-    std::optional<int> ended;
-    {
-      Process first = site.worker({"--drain"}, trap);
-      ended = first.wait(seconds(30));
-      ASSERT_TRUE(ended) << site.log_of(first);
+  // Usually another passing at each place, or the first where it is not passed that often; in the
+  // long run all of them.
+  int kills = 0;
+  if (is_long()) {
+    while (kills < 12 && outlives_a_kill(place, kills + 1)) ++kills;
+  } else {
+    const int some = scene_of(place).is_passed_often() ? 1 + static_cast<int>(place.size() % 3) : 1;
+    for (int passing = some; passing >= 1 && kills == 0; passing = passing > 1 ? 1 : 0) {
+      kills += outlives_a_kill(place, passing) ? 1 : 0;
     }
-    if (*ended != 128 + SIGKILL) {
-      EXPECT_EQ(*ended, 0);
-      expect_finished_once(site, run);
-      site.expect_sound();
-      break;  // it passes there less often than that
-    }
-    Process second = site.worker();
-    ASSERT_TRUE(eventually(seconds(20), [&] {
-      const std::string now = site.status(run);
-      return now == "completed" || now == "failed";
-    })) << site.show(run).dump(1);
-    if (site.status(run) == "failed") resolve_by_the_ledger(site, run, false);
-    expect_finished_once(site, run);
-    site.expect_sound();
   }
+  EXPECT_GT(kills, 0) << "nobody passed " << place;
 }
 
-/// Freezes a worker at a place and lets another one finish its run. False where another of its
-/// threads was inside a write: that holds up everybody, as stated, and the case must be tried
-/// again.
-bool outlives_a_zombie(const std::string& place, int passing) {
+enum class Zombie { outlived, not_frozen, in_the_way, starved };
+
+/// Freezes a worker at a passing of the place and lets another one finish its run. The case must be
+/// tried again: `in_the_way` where another of its threads was inside a write, which holds up
+/// everybody, as stated; `starved` where one that was not frozen lost its lease, too, because it
+/// came to nothing for so long.
+Zombie outlive_a_zombie(const std::string& place, int passing) {
   Settings settings;
   settings.lease = "1200ms";
   settings.heartbeat = "400ms";
   settings.reaper = "200ms";
-  Site site(settings);
-  const std::string run = site.enqueue("errand");
+  Stage stage(place, settings);
+  Site& site = stage.site;
+  stage.begin({});
+  const int reaped_before = stage.reaped();
   Process zombie = site.worker(
-      {"--drain"}, {{"HOLDFAST_FAILPOINTS", place + "=stop@" + std::to_string(passing)}});
+      stage.worker_args(), {{"HOLDFAST_FAILPOINTS", place + "=stop@" + std::to_string(passing)}});
   bool frozen = false;
   EXPECT_TRUE(eventually(seconds(30), [&] {
     frozen = zombie.is_frozen();
-    return frozen || zombie.status().has_value();
+    return frozen || stage.has_ended(zombie);
   }));
+  stage.go_on();
   if (!frozen) {
-    expect_finished_once(site, run);
-    return true;
+    EXPECT_EQ(stage.end_of(zombie), 0) << site.log_of(zombie);
+    stage.expect_finished_once();
+    return Zombie::not_frozen;
   }
   Process second = site.worker();
-  const bool is_over = eventually(seconds(20), [&] {
-    const std::string now = site.status(run);
-    return now == "completed" || now == "failed";
-  });
-  if (!is_over) {
+  if (!stage.is_over()) {
     const Command writing = site.command({"enqueue", "errand", "--input", "x"});
     Process writer(writing);
     const bool is_stated = !writer.wait(seconds(5));
-    EXPECT_TRUE(is_stated) << "nobody holds up the writers\n" << site.show(run).dump(1);
-    return !is_stated;
+    EXPECT_TRUE(is_stated) << "nobody holds up the writers\n" << site.show(stage.run).dump(1);
+    return is_stated ? Zombie::in_the_way : Zombie::outlived;
   }
-  const std::string rows = site.rows_of(run);
+  if (stage.reaped() > reaped_before + 1) return Zombie::starved;
+  const std::string rows = site.rows_of(stage.run);
   zombie.signal(SIGCONT);
-  EXPECT_EQ(zombie.wait(seconds(30)), 0) << site.log_of(zombie);
-  EXPECT_EQ(site.rows_of(run), rows);
-  if (site.status(run) == "failed") resolve_by_the_ledger(site, run, true);
-  expect_finished_once(site, run);
+  EXPECT_EQ(stage.end_of(zombie), 0) << site.log_of(zombie);
+  EXPECT_EQ(site.rows_of(stage.run), rows);
+  if (site.status(stage.run) == "failed") resolve_by_the_ledger(site, stage.run, true);
+  stage.expect_finished_once();
   site.expect_sound();
-  return true;
+  return Zombie::outlived;
 }
 
 TEST_P(FrozenAt, AnotherWorkerFinishesTheRunAndTheZombieChangesNothing) {
-  for (const int passing : is_long() ? std::vector<int>{1, 2, 3, 4, 5, 6} : std::vector<int>{2}) {
-    SCOPED_TRACE("frozen at passing " + std::to_string(passing));
-    bool is_done = false;
-    for (int attempt = 0; attempt < 5 && !is_done; ++attempt) {
-      is_done = outlives_a_zombie(GetParam(), passing);
+  const std::string place = GetParam();
+  const auto freezes = [&](int passing) {
+    SCOPED_TRACE("frozen at passing " + std::to_string(passing) + " of " + place);
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      const Zombie zombie = outlive_a_zombie(place, passing);
+      if (zombie == Zombie::outlived || zombie == Zombie::not_frozen) {
+        return zombie == Zombie::outlived;
+      }
     }
-    EXPECT_TRUE(is_done) << "frozen inside a write each time";
-  }
-}
-
-/// The command that passes an operator's place.
-std::string command_of(std::string place) {
-  if (place.rfind("store.", 0) == 0) place.erase(0, 6);
-  place.erase(place.find('.'));
-  if (place.rfind("expire", 0) == 0) return "reap";
-  return place == "answer" ? "approve" : place;
-}
-
-TEST_P(OperatorKilledAt, TheCommandCanBeGivenAgain) {
-  Site site;
-  std::istringstream names(GetParam());
-  std::map<std::string, std::string> trap;
-  std::set<std::string> trapped;
-  bool redrives_by_filter = false;  // that alone passes the places around the store's
-  for (std::string name; names >> name;) {
-    redrives_by_filter = redrives_by_filter || name.rfind("redrive.", 0) == 0;
-    trap["HOLDFAST_FAILPOINTS"] += name + "=kill@1;";
-    trapped.insert(command_of(name));
-  }
-  const auto twice = [&](const std::vector<std::string>& args) {
-    if (trapped.contains(args.front())) {
-      EXPECT_EQ(site.cli(args, trap).code, 128 + SIGKILL) << args.front() << " was not killed";
-      site.expect_sound();
-    }
-    return site.cli(args).code;
+    ADD_FAILURE() << "frozen inside a write, or more than one lease was lost, each time";
+    return true;
   };
-  const std::string waiting = site.enqueue("gated");
-  const std::string later = site.enqueue("plain", {"--delay", "1h"});
-  const Json refusal = {{"errors", Json::array({Json{{"status", 401}}})}, {"reply", "hello"}};
-  site.script("worded", Json::array({refusal}));
-  const std::string refused = site.enqueue("worded");
-  const std::string denied = site.enqueue("payer", {"--max-requeues", "0"});
-  site.hold("pay");
-  {
-    Process worker = site.worker();
-    ASSERT_TRUE(site.reaches(waiting, "waiting_for_approval"));
-    ASSERT_TRUE(site.has_started("pay"));
-    ASSERT_TRUE(site.reaches(refused, "failed"));
-    worker.kill();
+  int frozen = 0;
+  if (is_long()) {
+    while (frozen < 6 && freezes(frozen + 1)) ++frozen;
+  } else {
+    frozen = (scene_of(place).is_passed_often() && freezes(2)) || freezes(1) ? 1 : 0;
   }
-  site.let_go("pay");
-  EXPECT_EQ(twice({"reap"}), 0);
-  ASSERT_TRUE(site.reaches(denied, "failed"));
-  const auto done_or_given = [](int code) { return code == 0 || code == 4; };
-  EXPECT_TRUE(done_or_given(twice({"approve", waiting})));
-  EXPECT_EQ(site.count_events(waiting, EventKind::approved), 1);
-  EXPECT_TRUE(done_or_given(twice({"resolve", denied, "--landed"})));
-  EXPECT_EQ(site.count_events(denied, EventKind::resolved), 1);
-  EXPECT_TRUE(done_or_given(redrives_by_filter ? twice({"redrive", "--agent", "worded"})
-                                               : twice({"redrive", refused})));
-  EXPECT_EQ(site.count_events(refused, EventKind::redriven), 1);
-  EXPECT_TRUE(done_or_given(twice({"wake", later})));
-  EXPECT_EQ(site.count_events(later, EventKind::woken), 1);
-  EXPECT_EQ(twice({"cancel", later}), 0);
-  EXPECT_EQ(site.count_events(later, EventKind::cancelled), 1);
-  const int purged = twice({"purge", later, "--older-than", "0s"});
-  EXPECT_TRUE(purged == 0 || purged == 3) << purged;
-  site.script("worded", Json::array({Json{{"reply", "hello"}}}));
-  Process worker = site.worker({"--drain"});
-  EXPECT_EQ(worker.wait(seconds(30)), 0);
-  EXPECT_EQ(site.status(waiting), "completed");
-  EXPECT_EQ(site.status(denied), "completed");
-  EXPECT_EQ(site.times("send"), 1);
-  EXPECT_EQ(site.times("pay"), 1);
-  site.expect_sound();
-}
-
-/// Sets of places of which no two are passed by one command, laid out together: each of them kills.
-std::vector<std::string> operator_places() {
-  struct Set {
-    std::string places;
-    std::set<std::string> commands;
-  };
-  std::vector<Set> sets;
-  for (const std::string& place : places(is_of_an_operator)) {
-    const std::string command = command_of(place);
-    auto free =
-        std::ranges::find_if(sets, [&](const Set& set) { return !set.commands.contains(command); });
-    if (free == sets.end()) free = sets.insert(sets.end(), Set{});
-    free->places += (free->places.empty() ? "" : " ") + place;
-    free->commands.insert(command);
-  }
-  std::vector<std::string> texts;
-  for (const Set& set : sets) texts.push_back(set.places);
-  return texts;
-}
-
-std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param.substr(0, info.param.find(' '));
-  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return name;
+  EXPECT_GT(frozen, 0) << "nobody passed " << place;
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryBoundary, KilledAt, ::testing::ValuesIn(places(is_of_a_worker)),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(EveryBoundary, FrozenAt, ::testing::ValuesIn(places(is_of_a_segment)),
-                         test_name);
-INSTANTIATE_TEST_SUITE_P(EveryBoundary, OperatorKilledAt, ::testing::ValuesIn(operator_places()),
                          test_name);
 
 TEST(Boundary, TheSourcesNameTheirBoundaries) {
@@ -299,9 +314,14 @@ TEST(Boundary, TheSourcesNameTheirBoundaries) {
     for (const std::string& name : names) found += name.find(verb) != std::string::npos ? 1 : 0;
     EXPECT_GE(found, 2) << "before and after " << verb;
   }
+  for (const std::string& name : names) {
+    const int lists = (is_of_a_worker(name) ? 1 : 0) + (is_of_an_operator(name) ? 1 : 0) +
+                      (is_of_a_command(name) ? 1 : 0);
+    EXPECT_EQ(lists, 1) << name << " must be in one list of places.cpp";
+  }
 }
 
-TEST(Boundary, AKilledStepIsTakenOverWithinASecondBehindTheLastFinishedOne) {
+TEST(Boundary, AKilledStepIsTakenOverLongBeforeItsLeaseBehindTheLastFinishedOne) {
   Site site;
   site.hold("label");
   const std::string run = site.enqueue("errand");
@@ -313,7 +333,8 @@ TEST(Boundary, AKilledStepIsTakenOverWithinASecondBehindTheLastFinishedOne) {
   first.kill();
   ASSERT_TRUE(site.has_started("label", 2));
   const auto took = std::chrono::steady_clock::now() - killed;
-  EXPECT_LT(took, seconds(is_long() ? 1 : 2));
+  // By the presence that is gone; the lease is a minute.
+  EXPECT_LT(took, seconds(is_long() ? 1 : 10));
   site.let_go("label");
   ASSERT_TRUE(site.reaches(run, "completed"));
   EXPECT_EQ(site.times("lookup"), 1);
@@ -340,7 +361,8 @@ TEST(Boundary, AToolAndItsChildrenEndWithTheirWorker) {
   ASSERT_TRUE(site.has_started("lookup"));
   let_pass(milliseconds(200));
   worker.kill();
-  EXPECT_TRUE(site.is_quiet(seconds(5)));
+  EXPECT_TRUE(site.is_quiet());
+  site.expect_sound();
 }
 
 TEST(Boundary, AWriteThatWasInterruptedWaitsForAPerson) {

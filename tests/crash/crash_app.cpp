@@ -74,7 +74,8 @@ Json abort_process(RunContext& context, const Ledger& ledger) {
   return Json();
 }
 
-/// Meets the faults of its input one after another, one per execution; then succeeds.
+/// Meets the faults of its input one after another, one per execution; then succeeds. `huge` is a
+/// `503` of two million bytes.
 Json faults(RunContext& context, const Ledger& ledger) {
   context.step("fault", [&]() -> Json {
     const fs::path counter = ledger.folder() / ("executions." + context.run().id);
@@ -85,11 +86,12 @@ Json faults(RunContext& context, const Ledger& ledger) {
     const Json sequence = context.run().input.at("faults");
     if (execution >= sequence.size()) return "survived";
     const std::string fault = sequence.at(execution).get<std::string>();
-    if (fault == "503") {
+    if (fault == "503" || fault == "huge") {
       Failure failure;
       failure.cls = FailureClass::overloaded;
       failure.code = "503";
       failure.message = "the other side answered 503";
+      if (fault == "huge") failure.message += std::string(2'000'000, '!');
       throw FailureError(failure);
     }
     kill(getpid(), fault == "kill" ? SIGKILL : SIGSTOP);
@@ -123,10 +125,14 @@ Json journey(RunContext& context, const Ledger& ledger) {
   return turns;
 }
 
-/// Blocks for `ms` without looking at its stop token: a handler that ignores its interruption.
+/// Blocks for `ms`, and while FOLDER/hold.burn is there, without looking at its stop token: a
+/// handler that ignores its interruption.
 Json burn(RunContext& context, const Ledger& ledger) {
   context.step("burn", [&]() -> Json {
     ledger.append("burn", "start", context.run().id);
+    while (fs::exists(ledger.folder() / "hold.burn")) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(context.run().input.value("ms", 1000)));
     return Json();
   });

@@ -44,8 +44,8 @@ std::string configuration(const Settings& settings, const fs::path& folder,
        << "\"\npresence_interval = \"" << settings.presence << "\"\n"
        << "[retry]\nmax_requeues = " << settings.max_requeues << "\nbackoff_base = \""
        << settings.backoff << "\"\nbackoff_cap = \"1s\"\n"
-       << "[circuit]\nthreshold = " << settings.circuit_threshold << "\nquota_open = \""
-       << settings.quota_open << "\"\n"
+       << "[circuit]\nthreshold = " << settings.circuit_threshold << "\nopen = \""
+       << settings.circuit_open << "\"\nquota_open = \"" << settings.quota_open << "\"\n"
        << "[reaper]\ninterval = \"" << settings.reaper << "\"\n";
   for (const char* agent : {"errand", "payer", "reader", "plain", "gated", "worded", "asker"}) {
     text << "[providers." << agent << "]\nkind = \"scripted\"\nscript = \"" << agent << ".json\"\n"
@@ -209,6 +209,19 @@ std::string Site::enqueue(const std::string& agent, std::vector<std::string> mor
   const Result result = cli(std::move(args));
   EXPECT_EQ(result.code, 0) << result.err;
   return result.out.substr(0, result.out.find('\n'));
+}
+
+std::vector<std::string> Site::enqueue_many(const std::string& task, int count, const Json& input,
+                                            std::optional<int> max_requeues) {
+  std::vector<RunRequest> requests(static_cast<std::size_t>(count));
+  for (RunRequest& request : requests) {
+    request.agent = task;
+    request.input = input;
+    request.max_requeues = max_requeues;
+  }
+  std::vector<std::string> ids;
+  for (const Run& run : runtime().enqueue(requests)) ids.push_back(run.id);
+  return ids;
 }
 
 Runtime& Site::runtime() {

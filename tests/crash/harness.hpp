@@ -97,7 +97,8 @@ struct Settings {
   std::string presence = "100ms";
   std::string backoff = "50ms";
   int max_requeues = 3;
-  int circuit_threshold = 1000;     ///< so that runs which fail for their own sake park no others
+  int circuit_threshold = 1000;  ///< so that runs which fail for their own sake park no others
+  std::string circuit_open = "30s";
   std::string quota_open = "50ms";  ///< a quota that was topped up is tried again at once
   std::string more;                 ///< further text of the file
 };
@@ -147,6 +148,10 @@ class Site {
   std::string log_of(const Process&) const;  ///< what a worker wrote on standard error
 
   std::string enqueue(const std::string& agent, std::vector<std::string> more = {}) const;
+  /// Runs of a task of crash_app, from this process.
+  std::vector<std::string> enqueue_many(const std::string& task, int count,
+                                        const Json& input = Json::object(),
+                                        std::optional<int> max_requeues = {});
 
   // Looking from this process, through the library.
   Runtime& runtime();

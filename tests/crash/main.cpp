@@ -14,7 +14,10 @@ int main(int argc, char** argv) {
   // Of each kind the one that asks most of a server; all of them in the long run.
   const std::string chosen =
       "*KilledAt.*:*FrozenAt.*:Boundary.AKilled*:Reapers.Several*:Reapers.ARunThatKills*:"
-      "Reapers.OneThatIs*:People.OfTwo*:People.Decisions*:Shutdown.Started*:" +
+      "Reapers.OneThatIs*:People.OfTwo*:People.Decisions*:People.ApprovalContinues*:"
+      "Shutdown.Started*:Shutdown.AStopBetween*:Shutdown.AStepThatOutlives*:Lease.AStepMuch*:Lease."
+      "AZombieInsideANon*:"
+      "Hostile.Odd*:Reapers.SettlingOwners*:Keys.*:DeadLetters.WithHuge*:" +
       of_servers + ":-Way.ThatSwallowsEverythingUntil*:Failover.WorksWhichever*";
   const std::string everything = "-" + of_files + ":" + of_no_store;
   GTEST_FLAG_SET(filter, !is_postgres() ? "-" + of_servers : is_long() ? everything : chosen);

@@ -126,6 +126,7 @@ TEST(People, CancellingWhatHasEndedIsAConflictAndChangesNothing) {
   EXPECT_EQ(site.rows_of(run), rows);
   EXPECT_EQ(site.cli({"redrive", run}).code, 4);
   EXPECT_EQ(site.rows_of(run), rows);
+  site.expect_sound();
 }
 
 TEST(People, OfTwoWhoDecideAtTheSameTimeExactlyOneWins) {

@@ -205,8 +205,26 @@ TEST(Server, IsTheOnlyOneWhoseClockCounts) {
                              clock("behind"))
                         .out)
             .at("id");
+    const holdfast::Run delayed = site.runtime().get(later);
+    ASSERT_TRUE(delayed.available_at.has_value());
+    EXPECT_GE(*delayed.available_at - delayed.created_at, seconds(2));
+    EXPECT_LE(*delayed.available_at - delayed.created_at, seconds(2) + milliseconds(1));
     for (const std::string& run : busy_ones) ASSERT_TRUE(site.reaches(run, "completed"));
     ASSERT_TRUE(site.reaches(later, "completed", seconds(15)));
+    EXPECT_GE(site.runtime().get(later).started_at, delayed.available_at);
+    for (const std::string& run : busy_ones) {
+      const auto due = site.sql_number(
+          "SELECT extract(epoch FROM (payload::json ->> 'available_at')::timestamptz) * 1000 FROM "
+          "@.events WHERE kind = 'requeued' AND run = '" +
+          run + "'");
+      const auto failed = site.sql_number(
+          "SELECT max(at) FROM @.events WHERE kind = 'requeued' AND run = '" + run + "'");
+      const auto claimed = site.sql_number(
+          "SELECT max(at) FROM @.events WHERE kind = 'claimed' AND run = '" + run + "'");
+      EXPECT_GE(due, failed);
+      EXPECT_LE(due, failed + 1000) << "its backoff has a cap of a second";
+      EXPECT_GE(claimed, due);
+    }
     const auto left = site.sql_number(
         "SELECT max(lease_until) - floor(extract(epoch FROM "
         "clock_timestamp()) * 1000)::bigint FROM @.runs");
@@ -294,16 +312,22 @@ TEST(Server, IsReachedInTimeByTheHeartbeatsOfABusyWorker) {
   load.expect_nothing_lost();
 }
 
-TEST(Server, ServesProcessesThroughAPoolerForTransactions) {
+TEST(Server, ServesProcessesThroughAPoolerForTransactionsThatIsRestarted) {
   PostgresServer& server = PostgresServer::shared();
-  const testing::PgBouncer pooler(server, 4);
+  testing::PgBouncer pooler(server, 4);
   Site site;
   site.use_server(server.tcp_url(pooler.port(), site.schema(), "&pooler=transaction"),
                   server.url(site.schema()));
   site.configure({});
   Load load(site);
   ASSERT_TRUE(load.goes_on(scaled(60, 3000)));
+  pooler.restart();
+  ASSERT_TRUE(load.goes_on(scaled(60, 3000)));
   load.expect_nothing_lost();
+  for (const Process& worker : load.workers()) {
+    EXPECT_EQ(site.log_of(worker).find("prepared statement"), std::string::npos)
+        << site.log_of(worker);
+  }
   EXPECT_EQ(site.sql_number("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in "
                             "transaction (aborted)'"),
             0);

@@ -86,6 +86,27 @@ TEST_F(Way, ThatIsSlowLosesNothing) {
   expect_nothing_lost_by([&] { proxy.cut(); }, milliseconds(500));
 }
 
+TEST_F(Way, ThatIsRefusedKeepsNoWorkerFromStopping) {
+  site.hold("lookup");
+  const std::string run = site.enqueue("reader");
+  Process worker = site.worker({"--grace", "1s"});
+  ASSERT_TRUE(site.has_started("lookup"));
+  proxy.refuse();
+  // It has noticed, and tries again and again.
+  ASSERT_TRUE(eventually(seconds(20), [&] {
+    return site.log_of(worker).find("level=warn") != std::string::npos;
+  })) << site.log_of(worker);
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(seconds(30)), 0) << site.log_of(worker);
+  proxy.mend();
+  site.let_go("lookup");
+  Process second = site.worker();
+  ASSERT_TRUE(site.reaches(run, "completed"));
+  EXPECT_EQ(site.count_events(run, EventKind::completed), 1);
+  second.kill();
+  site.expect_sound();
+}
+
 struct Lost {
   std::string name;
   std::string word;  ///< of its transaction

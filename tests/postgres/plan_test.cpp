@@ -25,6 +25,21 @@ class PostgresPlan : public PostgresTest {
     for (int row = 0; row < result.rows(); ++row) text += result.text(row, 0) + "\n";
     return text;
   }
+  /// How much of the tables and indexes an idle worker's look reads.
+  std::int64_t blocks_of_a_look() const {
+    postgres::Array agents(postgres::Array::Of::texts);
+    agents.add(std::string("agent"));
+    postgres::Params params(agents);
+    params.add_null();
+    const auto db = postgres::Connection::make_tuned(postgres::parse_target(url()));
+    db->send_text(
+        db->in_schema(std::string("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + postgres::kLook),
+        params);
+    const Json plan = Json::parse(std::string(std::move(db->flush().front()).view(0, 0)));
+    const Json& top = plan.at(0).at("Plan");
+    return top.at("Shared Hit Blocks").get<std::int64_t>() +
+           top.at("Shared Read Blocks").get<std::int64_t>();
+  }
   void expect_index(const std::string& index, const char* statement,
                     const postgres::Params& params) const {
     const std::string plan = plan_of(statement, params);
@@ -60,6 +75,35 @@ TEST_F(PostgresPlan, OfAClaimReadsNothingThatIsFinishedOrNotYetDue) {
   expect_index("runs_held", postgres::kLeasedBy, postgres::Params(worker));
   expect_index("runs_leased", postgres::kLockStale, postgres::Params(std::int64_t{1}, 50));
   EXPECT_EQ(claim(*store, worker, 8).size(), 1u);
+}
+
+/// Somebody's old transaction keeps what workers leave behind. It keeps nobody from working, and
+/// what it costs is over with it.
+TEST_F(PostgresPlan, OfALookIsShortAgainWhenAnOldTransactionIsOver) {
+  auto store = open("&notify=off");
+  enqueue(*store);
+  const Claimed held = claim(*store, "w").at(0);
+  auto old = session();
+  old->execute("BEGIN ISOLATION LEVEL REPEATABLE READ");
+  EXPECT_EQ(ask(*old, "SELECT count(*) FROM @.runs").number(0, 0), 1);
+  for (int round = 0; round < 10; ++round) {
+    std::vector<NewRun> batch;
+    for (int i = 0; i < 100; ++i) batch.push_back(a_run(real_env()));
+    store->enqueue(batch);
+    const auto claims = claim(*store, "w", 100);
+    ASSERT_EQ(claims.size(), 100u);
+    for (const Claimed& claimed : claims) {
+      EXPECT_EQ(store->settle(claimed.lease, settlement(claimed.run, Completed{1}, real_env())),
+                Write::applied);
+    }
+    EXPECT_EQ(store->renew("w", std::span(&held.lease, 1)).answers.at(0), Write::applied);
+  }
+  const auto meanwhile = blocks_of_a_look();
+  EXPECT_EQ(ask(*old, "SELECT count(*) FROM @.runs").number(0, 0), 1);
+  old->execute("COMMIT");
+  session()->execute("VACUUM " + schema + ".runs");
+  EXPECT_LT(blocks_of_a_look(), 20);
+  EXPECT_GT(meanwhile, 0);
 }
 
 }  // namespace

@@ -5,22 +5,23 @@
 
 #include "base/text.hpp"
 #include "postgres/postgres_test_support.hpp"
+#include "store/postgres/pg_enqueue_sql.hpp"
 #include "store/postgres/pg_migrations.hpp"
+#include "support/old_schema.hpp"
 
 namespace holdfast::testing {
 namespace {
 
-class PostgresSchema : public PostgresTest {};
-
-TEST_F(PostgresSchema, IsMadeOnceByManyProcessesAtOnce) {
-  for (int round = 0; round < 3; ++round) {
-    const std::string fresh = PostgresServer::fresh_schema();
+class PostgresSchema : public PostgresTest {
+ protected:
+  /// Processes that open it and put a run there, all at once.
+  static void open_by_many(const std::string& url, int processes) {
     std::vector<pid_t> children;
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < processes; ++i) {
       const pid_t child = fork();
       if (child == 0) {
         try {
-          auto store = open_store(server.url(fresh), real_env());
+          auto store = open_store(url, real_env());
           enqueue(*store);
           store.reset();
         } catch (const std::exception& error) {
@@ -36,11 +37,43 @@ TEST_F(PostgresSchema, IsMadeOnceByManyProcessesAtOnce) {
       waitpid(child, &status, 0);
       EXPECT_EQ(status, 0);
     }
+  }
+  void set_back_to_version_2() {
+    auto db = session();
+    db->execute(db->in_schema(kBackToVersion2));
+  }
+  void expect_upgraded() {
+    EXPECT_EQ(ask_number("SELECT value::bigint FROM @.meta WHERE key = 'schema_version'"),
+              postgres::newest_schema());
+    EXPECT_EQ(ask_number("SELECT count(*) FROM pg_class WHERE oid = '@.runs'::regclass AND "
+                         "'fillfactor=45' = ANY(reloptions)"),
+              1);
+    EXPECT_EQ(ask_number("SELECT count(*) FROM pg_proc WHERE oid = '@.enqueue'::regproc AND "
+                         "prosecdef AND proacl IS NOT NULL"),
+              1)
+        << "the new text, the rights as they were";
+  }
+};
+
+TEST_F(PostgresSchema, IsMadeOnceByManyProcessesAtOnce) {
+  for (int round = 0; round < 3; ++round) {
+    const std::string fresh = PostgresServer::fresh_schema();
+    open_by_many(server.url(fresh), 8);
     auto store = open_store(server.url(fresh), real_env());
     EXPECT_EQ(store->stats().by_status.at("queued"), 8);
     const auto versions =
         ask(*session(), "SELECT count(*) FROM " + fresh + ".meta WHERE key = 'schema_version'");
     EXPECT_EQ(versions.number(0, 0), 1);
+  }
+}
+
+TEST_F(PostgresSchema, OlderOneIsUpgradedOnceByManyProcessesAtOnce) {
+  enqueue(*open());
+  for (std::int64_t round = 0; round < 3; ++round) {
+    set_back_to_version_2();
+    open_by_many(url(), 8);
+    expect_upgraded();
+    EXPECT_EQ(open()->stats().by_status.at("queued"), 1 + 8 * (round + 1));
   }
 }
 
@@ -57,6 +90,27 @@ TEST_F(PostgresSchema, OneOfAnotherProgramIsRefused) {
   EXPECT_TRUE(has(refusal(url()), "another program"));
 }
 
+TEST_F(PostgresSchema, OneWhoseMetaIsAnotherProgramsIsRefusedAndLeftAlone) {
+  const std::vector<std::string> metas = {
+      "(id int)",
+      "(key text, value text)",
+      "(key int, value int)",
+      "(key, value) AS VALUES ('schema_version', '1.4')",
+      "(key, value) AS VALUES ('schema_version', '2')",
+      "(key, value) AS VALUES ('schema_version', '2'), ('schema_version', '2')"};
+  for (const std::string& meta : metas) {
+    SCOPED_TRACE(meta);
+    session()->execute("DROP SCHEMA IF EXISTS " + schema + " CASCADE; CREATE SCHEMA " + schema +
+                       "; CREATE TABLE " + schema + ".things (id int); CREATE TABLE " + schema +
+                       ".meta " + meta);
+    EXPECT_TRUE(has(refusal(url()), "holds 2 tables of another program")) << refusal(url());
+    EXPECT_EQ(ask_number("SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = "
+                         "c.relnamespace WHERE n.nspname = '" +
+                         schema + "'"),
+              2);
+  }
+}
+
 TEST_F(PostgresSchema, IsMadeOnceAndFoundMadeThen) {
   EXPECT_EQ(migrate_store(url(), real_env()).before, 0);
   const auto report = migrate_store(url(), real_env());
@@ -64,29 +118,31 @@ TEST_F(PostgresSchema, IsMadeOnceAndFoundMadeThen) {
   EXPECT_EQ(report.after, postgres::newest_schema());
 }
 
+/// What can be called has one text, the newest, which stands behind the tables of a step.
 TEST_F(PostgresSchema, StepsAreNeverEditedAfterTheyLanded) {
-  EXPECT_EQ(sha256_hex(postgres::schema_migration(1)),
-            "35e9ab84c6ae2caccea7e8aa81792fe02616a4b1f0e8ac24a487c8c56cb34d6c");
+  const std::vector<std::pair<bool, std::string>> landed = {
+      {false, "35e9ab84c6ae2caccea7e8aa81792fe02616a4b1f0e8ac24a487c8c56cb34d6c"},
+      {true, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+      {true, "a7582a6571dc33b3679478e1c9eaca196eab60c366e141d862e97ed27cdf9f46"},
+      {false, "c26c834995c80e2812bd6c7c282ee3ec1c6b1fa7ee9537417dea65dcb9a5a73d"}};
+  ASSERT_EQ(postgres::newest_schema(), static_cast<int>(landed.size())) << "append the new step";
+  const std::string functions = postgres::kEnqueueSql;
+  for (int version = 1; version <= postgres::newest_schema(); ++version) {
+    const auto& [changes_functions, digest] = landed.at(static_cast<std::size_t>(version - 1));
+    std::string text = postgres::schema_migration(version);
+    EXPECT_EQ(text.ends_with(functions), changes_functions) << version;
+    if (changes_functions) text.resize(text.size() - functions.size());
+    EXPECT_EQ(sha256_hex(text), digest) << version;
+  }
 }
 
 TEST_F(PostgresSchema, OlderOneIsUpgradedWhileItIsInUse) {
   auto in_use = open();
-  auto db = session();
-  db->execute(db->in_schema(
-      "UPDATE @.meta SET value = '2' WHERE key = 'schema_version'; "
-      "ALTER TABLE @.runs SET (fillfactor = 70); DROP TABLE @.circuits; "
-      "CREATE OR REPLACE FUNCTION @.enqueue(agent text, request json) RETURNS uuid LANGUAGE sql "
-      "AS 'SELECT NULL::uuid'; GRANT EXECUTE ON FUNCTION @.enqueue TO PUBLIC"));
+  set_back_to_version_2();
   const auto report = migrate_store(url(), real_env());
   EXPECT_EQ(report.before, 2);
   EXPECT_EQ(report.after, postgres::newest_schema());
-  EXPECT_EQ(ask_number("SELECT count(*) FROM pg_class WHERE oid = '@.runs'::regclass AND "
-                       "'fillfactor=45' = ANY(reloptions)"),
-            1);
-  EXPECT_EQ(ask_number("SELECT count(*) FROM pg_proc WHERE oid = '@.enqueue'::regproc AND "
-                       "prosecdef AND proacl IS NOT NULL"),
-            1)
-      << "the new text, the rights as they were";
+  expect_upgraded();
   enqueue(*in_use);
   EXPECT_EQ(ask_number("SELECT count(*) FROM (SELECT @.enqueue('agent', '{\"input\": 1}')) e(id) "
                        "WHERE id IS NOT NULL"),

@@ -24,6 +24,24 @@ class PostgresSession : public PostgresTest {
               ".presences p ON k.objid::bigint = (p.lock_key & 4294967295) WHERE k.locktype = "
               "'advisory')");
   }
+  /// The server refuses the next inserts of runs. A sequence does not go back with its transaction:
+  /// it counts how often one was tried.
+  void refuse_inserts(int times, const std::string& state) const {
+    auto db = session();
+    db->send_text(db->in_schema("CREATE SEQUENCE @.tries"));
+    db->send_text(
+        db->in_schema("CREATE FUNCTION @.refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN "
+                      "IF nextval('@.tries') <= " +
+                      std::to_string(times) + " THEN RAISE EXCEPTION 'refused' USING ERRCODE = '" +
+                      state + "'; END IF; RETURN NEW; END$$"));
+    db->send_text(
+        db->in_schema("CREATE TRIGGER refuse BEFORE INSERT ON @.runs FOR EACH ROW "
+                      "EXECUTE FUNCTION @.refuse()"));
+    db->flush();
+  }
+  std::int64_t tries() const {
+    return ask_number("SELECT last_value FROM @.tries WHERE is_called");
+  }
   /// Nobody holds the lock: a row like that of a worker that is there, but for these three.
   void say_present(const std::string& worker_server_key) const {
     auto db = session();
@@ -133,20 +151,54 @@ TEST_F(PostgresSession, DeadlockIsTriedAgain) {
   for (const auto& result : results) EXPECT_EQ(result.answer, ChangeResult::Answer::applied);
 }
 
+TEST_F(PostgresSession, SerializationFailureIsTriedAgain) {
+  auto store = open();
+  refuse_inserts(2, "40001");
+  const RunId id = enqueue(*store);
+  EXPECT_EQ(tries(), 3);
+  EXPECT_EQ(kinds(*store, id), Kinds{"queued"});
+}
+
+TEST_F(PostgresSession, SerializationFailureThatDoesNotPassIsToldInTheEnd) {
+  auto store = open();
+  refuse_inserts(1000, "40001");
+  EXPECT_THROW(enqueue(*store), StoreError);
+  EXPECT_GT(tries(), 3);
+  EXPECT_LT(tries(), 20);
+  EXPECT_TRUE(store->list({}).runs.empty());
+}
+
+/// Whoever has set the server up so: transactions that cross are refused there, not made to wait.
+TEST_F(PostgresSession, ServerWhoseTransactionsAreSerializableLosesNothing) {
+  const std::string serializable = "&options=-c%20default_transaction_isolation%3Dserializable";
+  auto first = open(serializable);
+  auto second = open(serializable);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i) {
+    threads.emplace_back([&, i] {
+      Store& store = i % 2 == 0 ? *first : *second;
+      const WorkerId worker = "w" + std::to_string(i);
+      for (int n = 0; n < 10; ++n) {
+        enqueue(store);
+        for (const Claimed& claimed : claim(store, worker)) {
+          EXPECT_EQ(store.record(claimed.lease, a_step("a")), Write::applied);
+          EXPECT_EQ(store.settle(claimed.lease,
+                                 settlement(claimed.run, Completed{Json("done")}, real_env())),
+                    Write::applied);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(ask_number("SELECT count(*) FROM @.runs"), 60);
+  EXPECT_TRUE(first->audit().empty());
+}
+
 TEST_F(PostgresSession, ErrorThatIsNoCollisionIsToldAtOnce) {
   auto store = open();
-  // A sequence does not go back with its transaction: it counts how often this was tried.
-  auto other = session();
-  other->send_text(other->in_schema("CREATE SEQUENCE @.tries"));
-  other->send_text(
-      other->in_schema("CREATE FUNCTION @.refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN "
-                       "PERFORM nextval('@.tries'); RAISE EXCEPTION 'refused'; END$$"));
-  other->send_text(
-      other->in_schema("CREATE TRIGGER refuse BEFORE INSERT ON @.runs FOR EACH ROW "
-                       "EXECUTE FUNCTION @.refuse()"));
-  other->flush();
+  refuse_inserts(1000, "P0001");
   EXPECT_THROW(enqueue(*store), StoreError);
-  EXPECT_EQ(ask_number("SELECT last_value FROM @.tries WHERE is_called"), 1);
+  EXPECT_EQ(tries(), 1);
 }
 
 TEST_F(PostgresSession, LockHeldByOthersFailsOnlyWhoNeedsIt) {

@@ -21,6 +21,16 @@ PgBouncer::PgBouncer(const PostgresServer& server, int sessions) : port_(free_po
       << fmt::format("unix_socket_dir=\nauth_type=trust\nauth_file={}\n", folder_.file("users.txt"))
       << fmt::format("pool_mode=transaction\nmax_client_conn=500\ndefault_pool_size={}\n",
                      sessions);
+  start();
+}
+
+void PgBouncer::restart() {
+  stop();
+  std::filesystem::remove(folder_.file("bouncer.log"));
+  start();
+}
+
+void PgBouncer::start() {
   const std::string log = folder_.file("bouncer.log");
   pid_ = launch(as_nobody_special({"/usr/sbin/pgbouncer", folder_.file("bouncer.ini")}), log);
   for (int tries = 0; tries < 600; ++tries) {
@@ -37,11 +47,14 @@ PgBouncer::PgBouncer(const PostgresServer& server, int sessions) : port_(free_po
   throw std::runtime_error("pgbouncer does not say that it is up");
 }
 
-PgBouncer::~PgBouncer() {
+PgBouncer::~PgBouncer() { stop(); }
+
+void PgBouncer::stop() {
   if (pid_ <= 0) return;
-  kill(pid_, SIGTERM);
+  kill(pid_, SIGTERM);  // at once, whatever its clients do
   int status = 0;
   waitpid(pid_, &status, 0);
+  pid_ = -1;
 }
 
 }  // namespace holdfast::testing

@@ -17,8 +17,13 @@ class PgBouncer {
   ~PgBouncer();
 
   int port() const { return port_; }
+  /// Ends it, with every connection of a client, and starts it on the same port.
+  void restart();
 
  private:
+  void start();
+  void stop();
+
   TempFolder folder_;
   const int port_;
   pid_t pid_ = -1;

@@ -21,6 +21,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
+#include <optional>
 #include <string_view>
 
 #include "base/guard.hpp"
@@ -138,7 +140,10 @@ ALTER TABLE @.run_data SET (fillfactor = 90);
 constexpr char kFindTables[] =
     "SELECT (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
     "WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v')), to_regclass('@.meta') IS NOT NULL";
-constexpr char kReadVersion[] = "SELECT value::bigint FROM @.meta WHERE key = 'schema_version'";
+/// Whatever columns a `meta` has that another program made.
+constexpr char kReadVersion[] =
+    "SELECT to_jsonb(m) ->> 'value', to_regclass('@.runs') IS NOT NULL FROM @.meta m "
+    "WHERE to_jsonb(m) ->> 'key' = 'schema_version'";
 /// Ends with the transaction, so that it works behind a pooler, too.
 constexpr char kMigrationLock[] =
     "SELECT pg_advisory_xact_lock(hashtextextended('holdfast migration @.', 0))";
@@ -153,20 +158,34 @@ constexpr char kRaisePositions[] =
     "WHERE key = 'position_base' AND (SELECT max(position) FROM @.events) >= "
     "value::bigint + (pg_current_xact_id()::text::bigint << 20)";
 
+void refuse_foreign(const Connection& db, std::int64_t tables) {
+  throw StoreError(fmt::format("the schema {} of {} holds {} tables of another program; name "
+                               "another with ?schema=NAME in the store's URL",
+                               db.target().schema, db.target().shown, tables),
+                   true);
+}
+
+/// What `meta` says, where it is Holdfast's: it and the first tables were made in one transaction.
+std::optional<std::int64_t> stored_version(Connection& db) {
+  const Result found = db.ask(kReadVersion);
+  if (found.rows() != 1 || found.is_null(0, 0) || found.view(0, 1) != "t") return std::nullopt;
+  const std::string_view text = found.view(0, 0);
+  std::int64_t version = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return version;
+}
+
 int read_version(Connection& db) {
   const Result found = db.ask(kFindTables, Params(db.target().schema));
+  const auto tables = found.number(0, 0);
   if (found.view(0, 1) != "t") {
-    const auto tables = found.number(0, 0);
-    if (!HOLDFAST_GUARD("foreign_refused", tables == 0)) {
-      throw StoreError(fmt::format("the schema {} of {} holds {} tables of another program; name "
-                                   "another with ?schema=NAME in the store's URL",
-                                   db.target().schema, db.target().shown, tables),
-                       true);
-    }
+    if (!HOLDFAST_GUARD("foreign_refused", tables == 0)) refuse_foreign(db, tables);
     return 0;
   }
-  const Result result = db.ask(kReadVersion);
-  const auto version = result.rows() == 0 ? 0 : result.number(0, 0);
+  const auto stored = stored_version(db);
+  if (!HOLDFAST_GUARD("foreign_refused", stored.has_value())) refuse_foreign(db, tables);
+  const std::int64_t version = stored.value_or(0);
   if (!HOLDFAST_GUARD("newer_refused", version <= newest_schema())) {
     throw StoreError(
         fmt::format("the store {} has schema version {}, this build knows up to {}: use a newer "
@@ -179,7 +198,8 @@ int read_version(Connection& db) {
 
 /// The next step, if one is due: its number, or nothing.
 int migrate_once(Connection& db) {
-  db.execute("BEGIN");
+  // Each statement sees what was committed before it, also what the lock was waited for.
+  db.execute("BEGIN ISOLATION LEVEL READ COMMITTED");
   // Before what is read with it.
   db.execute("SET LOCAL standard_conforming_strings = on");
   db.execute(db.in_schema(kMigrationLock), kMigrationPatience,
