@@ -109,8 +109,9 @@ TEST_F(Way, ThatIsRefusedKeepsNoWorkerFromStopping) {
 
 struct Lost {
   std::string name;
-  std::string word;  ///< of its transaction
-  bool in_flight;    ///< while the first step of the run is held
+  std::string
+      word;        ///< of its transaction; empty: the run's id, of which nothing else is said then
+  bool in_flight;  ///< while the first step of the run is held
 };
 
 class LostReply : public Way, public ::testing::WithParamInterface<Lost> {};
@@ -146,7 +147,10 @@ TEST_P(LostReply, IsAskedForAndNothingIsDoneTwice) {
     return !run.empty();
   }));
   ASSERT_TRUE(site.has_started("count"));
-  if (lost.in_flight) proxy.lose_reply_to(lost.word);
+  if (lost.in_flight) proxy.lose_reply_to(lost.word.empty() ? run : lost.word);
+  if (lost.word.empty()) {
+    EXPECT_TRUE(eventually(seconds(10), [&] { return proxy.has_lost_reply(); }));
+  }
   site.let_go("count");
   ASSERT_TRUE(site.reaches(run, "completed"));
   EXPECT_TRUE(eventually(seconds(10), [&] { return proxy.has_lost_reply(); }))
@@ -166,10 +170,70 @@ TEST_P(LostReply, IsAskedForAndNothingIsDoneTwice) {
 
 INSTANTIATE_TEST_SUITE_P(OfEachVerb, LostReply,
                          ::testing::Values(Lost{"Enqueue", "queued", false},
-                                           Lost{"Claim", "claimed", false},
+                                           Lost{"Claim", "claimed", false}, Lost{"Renew", "", true},
                                            Lost{"Fence", "non_idempotent_write", false},
                                            Lost{"Record", "step", true},
                                            Lost{"Settle", "completed", true}),
+                         [](const auto& lost) { return lost.param.name; });
+
+struct LostByAPerson {
+  std::string name;
+  std::string command;
+  EventKind kind;  ///< whose word its transaction has
+};
+
+class LostReplyToAPerson : public Way, public ::testing::WithParamInterface<LostByAPerson> {
+ protected:
+  /// A run on which the command can be given.
+  std::string prepare(const std::string& command) {
+    if (command == "cancel" || command == "wake") return site.enqueue("plain", {"--delay", "1h"});
+    Process worker = site.worker();
+    if (command == "approve") {
+      const std::string waiting = site.enqueue("gated");
+      EXPECT_TRUE(site.reaches(waiting, "waiting_for_approval"));
+      return waiting;
+    }
+    const bool resolves = command == "resolve";
+    if (resolves) site.hold("pay");
+    const Json refusal = {{"errors", Json::array({Json{{"status", 401}}})}, {"reply", "hello"}};
+    site.script("worded", Json::array({refusal}));
+    const std::string failed =
+        resolves ? site.enqueue("payer", {"--max-requeues", "0"}) : site.enqueue("worded");
+    if (resolves) {
+      EXPECT_TRUE(site.has_started("pay"));
+      worker.kill();
+      site.let_go("pay");
+      EXPECT_TRUE(eventually(seconds(20), [&] {
+        return site.cli({"reap"}).code == 0 && site.status(failed) == "failed";
+      }));
+    }
+    EXPECT_TRUE(site.reaches(failed, "failed"));
+    site.script("worded", Json::array({Json{{"reply", "hello"}}}));
+    return failed;
+  }
+};
+
+TEST_P(LostReplyToAPerson, IsAskedForAndTheCommandIsDoneOnce) {
+  const auto& [name, command, kind] = GetParam();
+  const std::string run = prepare(command);
+  std::vector<std::string> args = {command, run};
+  if (command == "resolve") args.emplace_back("--landed");
+  proxy.lose_reply_to(std::string(to_word(kind)));
+  const Result given = site.cli(args);
+  EXPECT_EQ(given.code, 0) << given.err;
+  EXPECT_TRUE(proxy.has_lost_reply()) << "no transaction had the word";
+  EXPECT_EQ(site.count_events(run, kind), 1);
+  Process worker = site.worker();
+  EXPECT_TRUE(site.reaches(run, command == "cancel" ? "cancelled" : "completed"));
+  site.expect_sound();
+}
+
+INSTANTIATE_TEST_SUITE_P(OfEachCommand, LostReplyToAPerson,
+                         ::testing::Values(LostByAPerson{"Approve", "approve", EventKind::approved},
+                                           LostByAPerson{"Cancel", "cancel", EventKind::cancelled},
+                                           LostByAPerson{"Redrive", "redrive", EventKind::redriven},
+                                           LostByAPerson{"Resolve", "resolve", EventKind::resolved},
+                                           LostByAPerson{"Wake", "wake", EventKind::woken}),
                          [](const auto& lost) { return lost.param.name; });
 
 }  // namespace
