@@ -208,8 +208,10 @@ TEST_F(SqliteWriter, LogStaysSmallBesideReaders) {
   for (int i = 0; i < 3; ++i) {
     readers.push_back(env.spawn({}, [&] {
       std::int64_t cursor = 0;
+      ListFilter newest;
+      newest.limit = 50;
       while (!stop.stop_requested()) {
-        store->list({});
+        store->list(newest);
         store->all_events(cursor, 50);
       }
     }));

@@ -49,6 +49,15 @@ class ColdParts {
   Json definition_;
 };
 
+/// What never changes again, as a store gives it back: without invalid bytes.
+void clean_request(Run& run) {
+  run.queue = clean_utf8(run.queue);
+  if (run.idempotency_key) run.idempotency_key = clean_utf8(*run.idempotency_key);
+  Labels labels;
+  for (const auto& [key, value] : run.labels) labels[clean_utf8(key)] = clean_utf8(value);
+  run.labels = std::move(labels);
+}
+
 bool has_queue(std::span<const std::string> queues, const std::string& queue) {
   return queues.empty() || std::ranges::find(queues, queue) != queues.end();
 }
@@ -95,7 +104,7 @@ std::optional<StoredRun> MemoryRows::load(const RunId& id, Parts parts) {
 }
 
 std::optional<KeyOwner> MemoryRows::find_key(const std::string& idempotency_key) {
-  const auto it = keys_.find(idempotency_key);
+  const auto it = keys_.find(clean_utf8(idempotency_key));
   if (it == keys_.end()) return std::nullopt;
   return KeyOwner{it->second, runs_.at(it->second).content_digest};
 }
@@ -126,9 +135,10 @@ StoredRun MemoryRows::insert(const NewRun& run, Change& change) {
   row.stored.run.last_sequence = 0;
   row.content_digest = run.content_digest;
   Row& kept = runs_.emplace(change.row.id, std::move(row)).first->second;
-  if (run.row.idempotency_key) keys_[*run.row.idempotency_key] = run.row.id;
   append(kept, change);
   Run& stored = kept.stored.run;
+  clean_request(stored);
+  if (stored.idempotency_key) keys_[*stored.idempotency_key] = stored.id;
   normalise(stored);
   stored.input = as_stored(stored.input);
   if (stored.answer) stored.answer = as_stored(*stored.answer);
