@@ -84,7 +84,7 @@ struct GatedCall {
 
 enum class WaitKind { approval, input };
 
-/// Their words in JSON: `undecided`, `approved`, …; `approval`, `input`.
+/// Their words: `undecided` (shown as null), `approved`, …; `approval`, `input`.
 std::string_view to_word(Verdict);
 std::string_view to_word(WaitKind);
 template <>

@@ -320,6 +320,8 @@ void TableReader::finish(std::string_view remedy) {
     const auto meant = did_you_mean(key, known_);
     auto names = known_;
     std::sort(names.begin(), names.end());
+    // A table that is read in two passes is known twice.
+    names.erase(std::unique(names.begin(), names.end()), names.end());
     refuse(key, meant ? fmt::format("unknown key; did you mean \"{}\"?", *meant)
                       : fmt::format("unknown key; expected one of {}", fmt::join(names, ", ")));
   }

@@ -78,7 +78,7 @@ const std::vector<NoteText>& exit_code_notes() {
        "the run is not in a state that allows it, an idempotency key was used with other "
        "content, or a file exists that would be overwritten"},
       {"5", "suspended: the run waits for a person"},
-      {"130", "left at once by a repeated signal"},
+      {"130", "left at once: a run by its second interrupt, a worker by its third signal"},
       {"141", "standard output was closed by its reader"}};
   return kNotes;
 }

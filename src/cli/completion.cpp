@@ -26,7 +26,7 @@ std::string bash_values(const OptionText& option) {
   if (!option.choices.empty()) {
     return fmt::format("COMPREPLY=($(compgen -W \"{}\" -- \"$cur\"))", option.choices);
   }
-  return option.value == "FILE" ? "COMPREPLY=($(compgen -f -- \"$cur\"))" : "COMPREPLY=()";
+  return option.value == "FILE" ? "_holdfast_files" : "COMPREPLY=()";
 }
 
 std::string bash_value_cases(const std::vector<OptionText>& options) {
@@ -39,9 +39,9 @@ std::string bash_value_cases(const std::vector<OptionText>& options) {
 }
 
 std::string bash_operands(const CommandText& command) {
-  if (command.operand.name == "FILE") return "compgen -f";
-  if (command.operand.name == "SHELL") return "compgen -W 'bash zsh'";
-  return "true";
+  if (command.operand.name == "FILE") return "_holdfast_files";
+  if (command.operand.name == "SHELL") return "COMPREPLY=($(compgen -W 'bash zsh' -- \"$cur\"))";
+  return "COMPREPLY=()";
 }
 
 /// Inside single quotes and brackets of an _arguments spec.
@@ -89,11 +89,21 @@ std::string zsh_operands(const CommandText& command) {
 std::string render_bash_completion() {
   std::string text =
       "# bash completion for holdfast\n"
+      "_holdfast_files() {\n"
+      "  compopt -o filenames 2>/dev/null\n"
+      "  mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+      "}\n"
       "_holdfast() {\n"
       "  local cur prev word command=''\n"
       "  COMPREPLY=()\n"
       "  cur=${COMP_WORDS[COMP_CWORD]}\n"
       "  prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+      // Bash cuts --option=value into three words.
+      "  if [[ $cur == = ]]; then\n"
+      "    cur=''\n"
+      "  elif [[ $prev == = ]]; then\n"
+      "    prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+      "  fi\n"
       "  local skip=0\n"
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
       "    if ((skip)); then skip=0; continue; fi\n"
@@ -121,7 +131,7 @@ std::string render_bash_completion() {
         "      if [[ $cur == -* ]]; then\n"
         "        COMPREPLY=($(compgen -W \"{} {}\" -- \"$cur\"))\n"
         "      else\n"
-        "        COMPREPLY=($({} -- \"$cur\"))\n"
+        "        {}\n"
         "      fi ;;\n",
         names_of(command.options), names_of(global_options()), bash_operands(command));
   }

@@ -78,7 +78,7 @@ Transition cancelled(const Run& run, const Operator& by, const Now& now) {
     return Declined{Declined::Kind::unchanged, fmt::format("run {} is cancelled", run.id)};
   }
   if (!HOLDFAST_GUARD("cancel_not_terminal", !is_terminal(*run.status.known()))) {
-    return conflict(fmt::format("run {} is {} already", run.id, run.status.text()));
+    return conflict("it has ended already");
   }
   Run row = run;
   row.status = Status::cancelled;

@@ -108,6 +108,26 @@ TEST_F(InlineTest, AChargedRequeueOfALeasedSegmentIsAvailableAtOnce) {
   EXPECT_EQ(executes->execute(claim_as(executes->id(), id), {}, {}).outcome, Outcome::completed);
 }
 
+TEST_F(InlineTest, AChargedRequeueOfALeasedSegmentWaitsAsLongAsTheOtherSideSaid) {
+  Policy policy = patient_policy();
+  policy.backoff_base = policy.backoff_cap = hours(1);
+  policy.jitter = 0;
+  handle("task", [&](RunContext&) -> Json {
+    Failure failure;
+    failure.cls = FailureClass::rate_limit;
+    failure.retry_after = seconds(180);
+    failure.delay_source = "retry-after";
+    throw FailureError(failure);
+  });
+  const RunId id = enqueue("task", policy);
+  const auto executes = executor();
+  const WallTime before = env_.wall_now();
+  EXPECT_EQ(executes->execute(claim_as(executes->id(), id), {}, {}).outcome, Outcome::requeued);
+  EXPECT_GE(get(id).available_at.value(), before + seconds(180));
+  EXPECT_LE(get(id).available_at.value(), env_.wall_now() + seconds(180) + milliseconds(1));
+  EXPECT_EQ(events(id).back().payload.at("delay_source"), "retry-after");
+}
+
 TEST_F(InlineTest, KeepsItsOwnLeaseAlive) {
   options_.heartbeat = milliseconds(30);
   handle("task", [&](RunContext& run) {

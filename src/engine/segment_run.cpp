@@ -120,15 +120,14 @@ SegmentOutcome conclude(const SegmentParts& parts, Run run, SegmentEnd end, bool
     failed->failure.message = cut(clean_utf8(failed->failure.message), parts.limits.error_bytes);
   }
   const WallTime now = ask_store(parts.persistence(), [&] { return parts.store.wall_now(); });
+  // Somebody waits for it: it goes on at once, or when the other side has said (spec, section 6).
+  if (parts.waits_in_process) run.policy.backoff_base = Duration::zero();
   Settlement settlement = decide(run, end, interactive, now, parts.env.unit_random());
   settlement.clears_fence = settlement.clears_fence || fence_unstarted;
   // Whatever this segment fenced has ended by now, where it ran in this process or below it: the
   // handler has returned.
   if (run.is_fenced_unsafe() && run.pending->claim == run.claim) {
     settlement.executor_ended = !may_still_run;
-  }
-  if (parts.waits_in_process && settlement.charged && settlement.next == Status::queued) {
-    settlement.delay = Duration::zero();
   }
   return settle(parts, run, std::move(settlement));
 }

@@ -316,7 +316,7 @@ class Explainer {
     if (wait.schema.is_object() && wait.schema.contains("properties") &&
         wait.schema["properties"].is_object()) {
       for (const auto& [name, schema] : wait.schema["properties"].items()) {
-        example[name] = "…";
+        example[name] = example_of(schema);
         say("- {}: {}", name, brief(schema));
       }
     }

@@ -239,6 +239,25 @@ TEST_F(Why, InputShowsWhatIsAsked) {
   expect_offers(std::string("input ") + kId + " --turn abcd --values '{\"name\":\"…\"}'");
 }
 
+/// As it is offered it fits the types, so that only the values are to be replaced.
+TEST_F(Why, InputIsOfferedWithValuesOfTheTypesThatAreAsked) {
+  in_.run.status = Status::waiting_for_input;
+  Wait wait;
+  wait.kind = WaitKind::input;
+  wait.turn = "abcd";
+  wait.schema = {{"type", "object"},
+                 {"properties",
+                  {{"amount", {{"type", "integer"}, {"minimum", 3}}},
+                   {"kind", {{"enum", {"card", "cash"}}}},
+                   {"share", {{"type", "number"}}},
+                   {"tags", {{"type", "array"}}},
+                   {"urgent", {{"type", "boolean"}}}}}};
+  in_.run.waiting_for = wait;
+  expect_offers(std::string("input ") + kId +
+                " --turn abcd --values "
+                "'{\"amount\":3,\"kind\":\"card\",\"share\":0,\"tags\":[],\"urgent\":true}'");
+}
+
 TEST_F(Why, UnknownWriteSaysWhereToLookAndHowToResolve) {
   failed(Reason::not_retryable, "the outcome of tool:pay is not known");
   in_.run.pending = fence();

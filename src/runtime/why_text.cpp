@@ -68,6 +68,19 @@ std::string shell_word(std::string_view text) {
 
 std::string brief(const Json& value) { return cut(dump_json(value), 400); }
 
+Json example_of(const Json& schema) {
+  if (!schema.is_object()) return "…";
+  if (const auto words = schema.find("enum"); words != schema.end() && !words->empty()) {
+    return words->front();
+  }
+  const Json type = schema.value("type", Json());
+  if (type == "integer" || type == "number") return schema.value("minimum", Json(0));
+  if (type == "boolean") return true;
+  if (type == "array") return Json::array();
+  if (type == "object") return Json::object();
+  return "…";
+}
+
 std::string text_at(const Json& payload, const char* key) {
   const auto it = payload.is_object() ? payload.find(key) : payload.end();
   if (it == payload.end() || it->is_null()) return {};

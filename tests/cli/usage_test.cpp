@@ -374,6 +374,9 @@ TEST(Completion, TheBashScriptCompletesCommandsOptionsAndWords) {
   EXPECT_EQ(complete("holdfast list --status comp"), "completed\n");
   EXPECT_EQ(complete("holdfast list --log-level wa"), "warn\n");
   EXPECT_EQ(complete("holdfast --config comple"), "completion.bash\n");
+  EXPECT_EQ(complete("holdfast list --status = comp"), "completed\n");
+  cli.write("two words.toml", "");
+  EXPECT_EQ(complete("holdfast --config two"), "two words.toml\n");
 }
 
 }  // namespace
