@@ -229,6 +229,7 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
       {"[lease]\ndurations = \"1s\"",
        "f.toml:2: lease.durations: unknown key; did you mean \"duration\"?"},
       {"[lease]\nxyzzy = 1", "f.toml:2: lease.xyzzy: unknown key; expected one of duration"},
+      {"xyzzy = 1", "f.toml:1: xyzzy: unknown key; expected one of agents, circuit, "},
       {"[lease]\nduration = \"soon\"", "f.toml:2: lease.duration: expected a duration in quotes"},
       {"[lease]\nduration = \"soon\"", "found \"soon\""},
       {"[lease]\nduration = 60", "f.toml:2: lease.duration: expected a duration in quotes"},
