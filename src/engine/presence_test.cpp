@@ -19,6 +19,7 @@ class StubBoard final : public PresenceBoard {
     return {};
   }
   std::unique_ptr<PresenceProof> prove_gone(const WorkerId&) override { return nullptr; }
+  bool is_gone(const WorkerId&) override { return false; }
 
   std::atomic<bool> refuses = false;
   std::atomic<bool> is_taken = false;

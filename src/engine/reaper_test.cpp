@@ -12,6 +12,7 @@ class SuspiciousBoard final : public PresenceBoard {
   std::unique_ptr<PresenceHold> hold(const Identity&) override { return nullptr; }
   std::vector<WorkerId> watch(Duration, const std::stop_token&) override { return {suspect_}; }
   std::unique_ptr<PresenceProof> prove_gone(const WorkerId&) override { return nullptr; }
+  bool is_gone(const WorkerId&) override { return false; }
 
  private:
   const WorkerId suspect_;

@@ -116,8 +116,7 @@ Operator Front::minted(Operator by) {
 
 bool Front::is_holder_gone(const WorkerId& worker) {
   auto* const board = store_->presence();
-  // The proof is a lock on the worker's presence: released at once, since nothing is decided on it.
-  return board != nullptr && board->prove_gone(worker) != nullptr;
+  return board != nullptr && board->is_gone(worker);
 }
 
 void Front::fill_in(Run& run, std::map<WorkerId, bool>& known) {

@@ -112,7 +112,10 @@ class PresenceBoard {
   /// suspects.
   virtual std::vector<WorkerId> watch(Duration timeout, const std::stop_token& stop) = 0;
   /// Null while it lives (or while it cannot be told). A worker that left no trace at all is gone.
+  /// With the proof goes what showed its death to others: only for who ends its leases meanwhile.
   virtual std::unique_ptr<PresenceProof> prove_gone(const WorkerId&) = 0;
+  /// As prove_gone would find at this moment. Changes nothing.
+  virtual bool is_gone(const WorkerId&) = 0;
 };
 
 class Store {

@@ -122,6 +122,26 @@ TEST(Reapers, SettlingOwnersBesideThemEndEachRunOneWay) {
   FAIL() << "no owner was caught with all of its runs";
 }
 
+/// Whoever only looks leaves what shows the worker's death to the reaper.
+TEST(Reapers, OneThatComesBehindPeopleWhoLookedTakesTheRunBackAtOnce) {
+  Site site;  // its lease is a minute
+  site.hold("lookup");
+  const std::string run = site.enqueue("reader");
+  Process worker = site.worker();
+  ASSERT_TRUE(site.has_started("lookup"));
+  worker.kill();
+  for (const std::vector<std::string>& look :
+       {std::vector<std::string>{"why", run}, {"show", run}, {"list"}, {"workers"}, {"stats"}}) {
+    EXPECT_EQ(site.cli(look).code, 0);
+  }
+  EXPECT_TRUE(eventually(seconds(10), [&] {
+    EXPECT_EQ(site.cli({"reap"}).code, 0);
+    return site.status(run) == "queued";
+  })) << site.show(run).dump(1);
+  site.let_go("lookup");
+  site.expect_sound();
+}
+
 TEST(Reapers, ARunThatKillsItsProcessIsExecutedFourTimesAndItsNeighboursFinish) {
   Site site;
   const std::string poison = site.enqueue_many("abort", 1).front();

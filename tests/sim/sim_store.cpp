@@ -52,6 +52,11 @@ class SimStore::Board final : public PresenceBoard {
     need_life(env_);
     return inner_.prove_gone(worker);
   }
+  bool is_gone(const WorkerId& worker) override {
+    env_.point();
+    need_life(env_);
+    return inner_.is_gone(worker);
+  }
   void drop() {
     for (Hold* hold : holds_) hold->drop();
   }

@@ -18,7 +18,7 @@ class MemoryPresence : public PresenceBoard {
   std::vector<WorkerId> watch(Duration timeout, const std::stop_token& stop) override;
   std::unique_ptr<PresenceProof> prove_gone(const WorkerId&) override;
 
-  bool is_gone(const WorkerId&);
+  bool is_gone(const WorkerId&) override;
 
  private:
   class Hold;

@@ -24,7 +24,7 @@ class PgPresence : public PresenceBoard {
 
   /// Those whose lock nobody holds, and those that left no trace.
   std::set<WorkerId> gone_among(const std::vector<WorkerId>&);
-  bool is_gone(const WorkerId& id) { return !gone_among({id}).empty(); }
+  bool is_gone(const WorkerId& id) override { return !gone_among({id}).empty(); }
 
  private:
   bool try_to_watch();

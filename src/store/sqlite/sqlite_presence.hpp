@@ -24,8 +24,8 @@ class SqlitePresence : public PresenceBoard {
   std::vector<WorkerId> watch(Duration timeout, const std::stop_token& stop) override;
   std::unique_ptr<PresenceProof> prove_gone(const WorkerId&) override;
 
-  /// Is its lock free, or is there no file? Changes nothing.
-  bool is_gone(const WorkerId&);
+  /// Is its lock free, or is there no file?
+  bool is_gone(const WorkerId&) override;
 
  private:
   std::string path_of(const WorkerId& id) const { return folder_ + "/" + id; }
