@@ -117,7 +117,9 @@ int write_starter(Invocation& call) {
     call.out.value({{"files", names}});
   } else {
     for (const auto& name : names) call.out.line(safe_line(name.get<std::string>()));
-    call.out.note("next: holdfast run hello --input \"What time is it?\"");
+    const auto option =
+        config == "holdfast.toml" ? std::string() : fmt::format("--config {} ", config.string());
+    call.out.note(fmt::format("next: holdfast {}run hello --input \"What time is it?\"", option));
   }
   return kDone;
 }

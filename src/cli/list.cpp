@@ -33,6 +33,11 @@ std::string remark(const Run& run, const Json& workers) {
   return "";
 }
 
+/// A run that was put there by SQL takes its agent's budget at its first claim.
+std::string budget_of(const Run& run, std::string_view unknown) {
+  return run.max_requeues < 0 ? std::string(unknown) : std::to_string(run.max_requeues);
+}
+
 std::string table_of(const RunPage& page, const Json& workers, const Output& out) {
   std::vector<std::vector<std::string>> rows = {
       {"ID", "STATUS", "REMARK", "AGENT", "QUEUE", "PRIO", "RETRIES", "CREATED", "INPUT"}};
@@ -40,7 +45,7 @@ std::string table_of(const RunPage& page, const Json& workers, const Output& out
     rows.push_back(
         {safe_line(run.id), out.paint(colour_of(run.status), safe_line(run.status.text())),
          remark(run, workers), shorten(run.agent, 24), shorten(run.queue, 16),
-         std::to_string(run.priority), fmt::format("{}/{}", run.requeue_count, run.max_requeues),
+         std::to_string(run.priority), fmt::format("{}/{}", run.requeue_count, budget_of(run, "-")),
          format_time(run.created_at), shorten_json(run.input, 40)});
   }
   return render_table(rows);
@@ -141,9 +146,9 @@ std::string sheet_of(const Run& run, const Output& out) {
     sheet.add("claimed by", fmt::format("{} (claim {})", safe_line(*run.claimed_by), run.claim));
   }
   sheet.add("lease until", run.lease_expires_at);
-  sheet.add("retries",
-            fmt::format("{} of {} used, {} of them lost workers; redriven {} times",
-                        run.requeue_count, run.max_requeues, run.reclaim_count, run.redrive_count));
+  sheet.add("retries", fmt::format("{} of {} used, {} of them lost workers; redriven {} times",
+                                   run.requeue_count, budget_of(run, "its agent's"),
+                                   run.reclaim_count, run.redrive_count));
   sheet.add("model calls", fmt::format("{}, {} tokens, ${:.4f}", run.iterations,
                                        run.usage.total_tokens, run.usage.cost_usd));
   return sheet.text();

@@ -38,7 +38,9 @@ Split split(const CommandText* command, const std::vector<const OptionText*>& op
   for (const auto* option : options) {
     auto* handle = option->value.empty() ? app.add_flag(option->name)
                                          : app.add_option(option->name)->expected(1);
-    handle->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
+    // Where nothing but options can stand, one that repeats takes several words: `--queue a b`.
+    const bool is_greedy = option->repeats && command != nullptr && command->operand.max == 0;
+    handle->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(is_greedy);
     handles[option->name] = handle;
   }
   std::reverse(words.begin(), words.end());

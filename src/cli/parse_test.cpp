@@ -50,6 +50,16 @@ TEST(Parse, TwoDashesEndTheOptions) {
   EXPECT_EQ(line.args.operands(), (std::vector<std::string>{"--odd", "-x"}));
 }
 
+TEST(Parse, AnOptionThatRepeatsTakesSeveralWordsWhereNothingElseCanStand) {
+  const auto line =
+      parse_line({"worker", "--queue", "mail", "reports", "--drain", "--queue", "odd", "--json"});
+  EXPECT_EQ(line.args.texts("--queue"), (std::vector<std::string>{"mail", "reports", "odd"}));
+  EXPECT_TRUE(line.args.has("--drain"));
+  EXPECT_TRUE(line.global.json);
+  const auto run = parse_line({"enqueue", "--label", "a=b", "agent"});
+  EXPECT_EQ(run.args.operands(), std::vector<std::string>{"agent"});
+}
+
 TEST(Parse, SaysWhatIsWrong) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"enqeue"}, "unknown command \"enqeue\"; did you mean \"enqueue\"?"},

@@ -50,7 +50,8 @@ std::vector<CommandText> decide_commands() {
        {"ID", 1, 1},
        "Submits values to a run that waits for input. They are checked against the schema first; "
        "values that do not meet it leave the run waiting (exit 2).",
-       decision_options({{"--values", "JSON", "the values, a JSON object"}}),
+       decision_options({{"--values", "JSON", "the values, a JSON object"},
+                         {"--call", "ID", "the call that they are for (there is one)"}}),
        {{"holdfast input 0198c1f2-7d30-7000-8000-3b6f5a2c9e10 --values '{\"amount\": 12}'",
          "fill in one value"}},
        submit_input},

@@ -79,12 +79,13 @@ std::vector<CommandText> execute_commands() {
        "died. SIGTERM or SIGINT: claim no more, let steps reach their boundary within the grace, "
        "hand the runs back, exit 0. A second signal: stop at once.",
        {{"--concurrency", "N", "runs executed at the same time (default 8)"},
-        {"--queue", "QUEUE", "serve this queue; may be repeated (default: all)", true},
+        {"--queue", "QUEUE",
+         "serve these queues: one or several words, may be repeated (default: all)", true},
         {"--name", "NAME", "a name shown beside the worker's identity"},
         {"--drain", "", "stop when no run is claimable now and none is in progress"},
         {"--grace", "DURATION", "time for steps to reach their boundary (default 30s)"}},
        {{"holdfast worker --concurrency 16", "serve all queues"},
-        {"holdfast worker --queue mail --queue reports --drain", "empty two queues and stop"}},
+        {"holdfast worker --queue mail reports --drain", "empty two queues and stop"}},
        run_worker},
   };
 }

@@ -86,7 +86,7 @@ Json to_json(const Run& run) {
                {"claim", run.claim},
                {"lease_expires_at", time_or_null(run.lease_expires_at)},
                {"requeue_count", run.requeue_count},
-               {"max_requeues", run.max_requeues},
+               {"max_requeues", run.max_requeues < 0 ? Json() : Json(run.max_requeues)},
                {"reclaim_count", run.reclaim_count},
                {"redrive_count", run.redrive_count},
                {"pending_effect", run.pending ? Json(to_word(run.pending->effect)) : Json()},

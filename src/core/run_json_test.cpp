@@ -101,6 +101,14 @@ TEST(RunJson, IsJsonWhateverTheStoreHolds) {
   EXPECT_TRUE(to_json(event)["payload"].contains("damaged"));
 }
 
+TEST(RunJson, ABudgetThatIsNotKnownYetIsNull) {
+  Run run;
+  run.max_requeues = -1;
+  EXPECT_TRUE(to_json(run).at("max_requeues").is_null());
+  run.max_requeues = 0;
+  EXPECT_EQ(to_json(run).at("max_requeues"), 0);
+}
+
 TEST(RunCodec, LosesNothing) {
   Policy policy;
   policy.lease = Duration(1);

@@ -121,10 +121,18 @@ struct Breakage {
   TransportPhase phase;
 };
 
+/// May something of the request have been sent?
+bool is_sending(TransportPhase phase) {
+  return phase != TransportPhase::local && phase != TransportPhase::connect &&
+         phase != TransportPhase::tls;
+}
+
 /// libcurl's codes in our words; phases where the code alone tells them.
 Breakage breakage_of(CURLcode code, TransportPhase reached) {
   switch (code) {
     case CURLE_UNSUPPORTED_PROTOCOL:
+      // Of the address, or of an answer that is not HTTP.
+      if (is_sending(reached)) return {"broken_reply", TransportPhase::response};
       return {"bad_scheme", TransportPhase::local};
     case CURLE_URL_MALFORMAT:
       return {"bad_url", TransportPhase::local};
@@ -352,8 +360,10 @@ class Transfer {
     long connect_status = 0;
     curl_easy_getinfo(easy_.get(), CURLINFO_HTTP_CONNECTCODE, &connect_status);
     if (connect_status >= 300) return break_off("proxy_refused", TransportPhase::connect);
-    const Breakage what = breakage_of(code, phase_reached());
-    break_off(what.kind, what.phase);
+    const TransportPhase reached = phase_reached();
+    const Breakage what = breakage_of(code, reached);
+    // What has begun to be sent may have arrived, whatever the library's code is about.
+    break_off(what.kind, is_sending(reached) && !is_sending(what.phase) ? reached : what.phase);
     sink_.response.transport_text = error_[0] != '\0' ? error_.data() : curl_easy_strerror(code);
   }
 
@@ -385,22 +395,7 @@ HttpResponse http_call(const HttpRequest& request, Env& env, const std::stop_tok
 }
 
 bool is_unsent(const HttpResponse& response) {
-  if (response.transport_kind.empty()) return false;
-  switch (response.phase) {
-    case TransportPhase::local:
-    case TransportPhase::connect:
-    case TransportPhase::tls:
-      return true;
-    case TransportPhase::none:
-    case TransportPhase::request:
-    case TransportPhase::first_byte:
-    case TransportPhase::body:
-    case TransportPhase::stream:
-    case TransportPhase::response:
-    case TransportPhase::unknown:
-      return false;
-  }
-  return false;
+  return !response.transport_kind.empty() && !is_sending(response.phase);
 }
 
 std::string connection_problem(const std::string& url, Duration timeout) {

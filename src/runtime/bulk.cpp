@@ -84,8 +84,8 @@ std::string why_kept(const Run& run, const PurgeRequest& ages, Duration age) {
   const auto kind = kind_of(run, ages);
   if (ages.spares_unknown_writes && run.is_fenced_unsafe()) {
     return fmt::format(
-        "its write {} (step {}) may have landed: `holdfast resolve {}` says whether it did; {} 0s "
-        "deletes it with the record of that write",
+        "its write {} (step {}) may have landed: look, then `holdfast resolve {} --landed` or "
+        "`--not-landed`; {} 0s deletes it with the record of that write",
         run.pending->name, run.pending->step_key, run.id, kind.flag);
   }
   if (!kind.wanted) {

@@ -78,7 +78,10 @@ std::string help_for(const Run& run, WallTime now) {
       return fmt::format("`holdfast input {} --values JSON` answers", run.id);
     case Status::failed:
       if (!run.is_safe()) {
-        return fmt::format("`holdfast resolve {}` says whether its write landed", run.id);
+        return fmt::format(
+            "look whether its write landed, then `holdfast resolve {} --landed` or "
+            "`--not-landed`",
+            run.id);
       }
       return fmt::format("`holdfast redrive {}` puts it back on the queue", run.id);
     case Status::completed:

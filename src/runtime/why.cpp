@@ -23,7 +23,7 @@ class Explainer {
               {"origin", run_.origin.text()},
               {"claim", run_.claim},
               {"requeue_count", run_.requeue_count},
-              {"max_requeues", run_.max_requeues},
+              {"max_requeues", run_.max_requeues < 0 ? Json() : Json(run_.max_requeues)},
               {"reclaim_count", run_.reclaim_count},
               {"redrive_count", run_.redrive_count},
               {"served", is_served(in_.workers, run_.agent, run_.queue)},
@@ -372,6 +372,11 @@ class Explainer {
         fence.name, fence.idempotency_key, format_time(fence.since));
     say("If it is there, resolve it as landed, with its result: the run goes on behind it. If it "
         "is not, resolve it as not landed: the write is then made anew.");
+    if (const auto from = in_.now.wall + (fence.deadline - in_.now.store); from > in_.now.wall) {
+      facts_["not_landed_from"] = format_time(from);
+      say("Not landed is accepted {}, or with --force: it may still be under way.",
+          moment(from, in_.now.wall));
+    }
     offer("resolve {} --step {} --landed --result {}", run_.id, shell_word(fence.step_key),
           shell_word("JSON"));
     offer("resolve {} --step {} --not-landed", run_.id, shell_word(fence.step_key));

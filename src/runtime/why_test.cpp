@@ -79,6 +79,11 @@ class Why : public ::testing::Test {
     }
   }
 
+  void expect_does_not_say(const std::string& text) {
+    const std::string said = explain(in_).at("text");
+    EXPECT_EQ(said.find(text), std::string::npos) << said;
+  }
+
   WhyInput in_;
 };
 
@@ -269,6 +274,9 @@ TEST_F(Why, UnknownWriteSaysWhereToLookAndHowToResolve) {
   expect_offers(std::string("resolve ") + kId + " --step 'tool:pay#2.1' --landed --result 'JSON'");
   expect_offers(std::string("resolve ") + kId + " --step 'tool:pay#2.1' --not-landed");
   expect_does_not_offer("redrive");
+  expect_does_not_say("Not landed is accepted");
+  in_.run.pending->deadline = in_.now.store + 4min;
+  expect_says("Not landed is accepted in 4 min");
   in_.run.pending->has_probe = true;
   expect_offers(std::string("redrive ") + kId);
 }

@@ -228,7 +228,8 @@ TEST_F(HttpToolTest, AGatewaysAnswerDoesNotSayWhetherAWriteHappened) {
 }
 
 TEST_F(HttpToolTest, ALostAnswerOfAWriteHasAnUnknownOutcome) {
-  for (const auto end : {StubAnswer::End::reset, StubAnswer::End::mute}) {
+  for (const auto end :
+       {StubAnswer::End::reset, StubAnswer::End::mute, StubAnswer::End::gibberish}) {
     for (const bool before_status : {true, false}) {
       spec_.effect = Effect::read;
       play_end(end, before_status);

@@ -31,6 +31,17 @@ TEST(Init, WhatItWritesWorksWithoutAKey) {
   EXPECT_EQ(cli({"verify"}).status, 0);
 }
 
+TEST(Init, SaysWhatToDoNextWithTheFileThatItWrote) {
+  const Folder cli;
+  EXPECT_NE(cli({"init"}).err.find("next: holdfast run hello"), std::string::npos);
+  const auto other = cli({"--config", "other.toml", "init"});
+  EXPECT_EQ(other.status, 4) << "its script and its tool are there";
+  fs::create_directory(cli.path() / "sub");
+  EXPECT_NE(
+      cli({"--config", "sub/a.toml", "init"}).err.find("next: holdfast --config sub/a.toml run"),
+      std::string::npos);
+}
+
 TEST(Init, OverwritesNothingAndWritesNothingByHalves) {
   const Folder cli;
   cli.write("clock.sh", "mine");
@@ -307,7 +318,10 @@ TEST(Input, IsCheckedAgainstTheSchemaBeforeAnythingIsClaimed) {
   EXPECT_EQ(cli({"input", id, "--values", "{\"amount\": 0}"}).status, 2);
   EXPECT_EQ(cli({"input", id, "--values", "{\"amount\": \"1\"}"}).status, 2);
   EXPECT_EQ(cli({"show", id, "--json"}).json()["status"], "waiting_for_input");
-  const auto given = cli({"input", id, "--values", "{\"amount\": 5}"});
+  const auto other = cli({"input", id, "--call", "7.7", "--values", "{\"amount\": 5}"});
+  EXPECT_EQ(other.status, 3) << other.err;
+  const std::string call = cli({"show", id, "--json"}).json()["waiting_for"]["calls"][0]["id"];
+  const auto given = cli({"input", id, "--call", call, "--values", "{\"amount\": 5}"});
   EXPECT_EQ(given.status, 0) << given.err;
   EXPECT_EQ(cli.read("payments"), "{\"amount\":5}\n");
 }

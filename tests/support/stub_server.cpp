@@ -159,6 +159,10 @@ void StubServer::answer(int connection, const std::stop_token& stop) {
     requests_.push_back(std::move(request));
   }
   if (answer.end == StubAnswer::End::mute) return;
+  if (answer.end == StubAnswer::End::gibberish) {
+    for (const std::string& piece : answer.pieces) send_all(connection, piece);
+    return;
+  }
   bool is_chunked = false;
   bool has_length = false;
   if (!answer.before_status) {
@@ -183,6 +187,7 @@ void StubServer::answer(int connection, const std::stop_token& stop) {
   switch (answer.end) {
     case StubAnswer::End::close:
     case StubAnswer::End::mute:
+    case StubAnswer::End::gibberish:
       return;
     case StubAnswer::End::reset: {
       // What was sent is to arrive before the reset destroys it.

@@ -28,10 +28,11 @@ struct StubAnswer {
   std::vector<std::string> pieces;  ///< of the body, sent one by one
 
   enum class End {
-    close,    ///< all was sent
-    reset,    ///< the connection is reset (RST) after what was sent
-    silence,  ///< nothing more comes until the client goes away
-    mute      ///< not even a status line: closed at once
+    close,     ///< all was sent
+    reset,     ///< the connection is reset (RST) after what was sent
+    silence,   ///< nothing more comes until the client goes away
+    mute,      ///< not even a status line: closed at once
+    gibberish  ///< the pieces alone, without a status line: not HTTP
   } end = End::close;
   bool before_status = false;  ///< `reset` and `silence` come before the status line
 
