@@ -55,8 +55,8 @@ const std::vector<OptionText>& global_options() {
       {"--store", "URL", "the store (default: $HOLDFAST_STORE, the file, sqlite:holdfast.db)"},
       {"--json", "", "results as JSON: one value, or one per line for streams"},
       {"--log-level", "LEVEL",
-       "what is logged to standard error (default: info for worker, else "
-       "warn)",
+       "what is logged to standard error: debug, info, warn, error, off (default: info for worker, "
+       "else warn)",
        false, "debug info warn error off"},
       {"--help", "", "show help (also -h)"},
       {"--version", "", "show the versions of holdfast and SQLite"}};

@@ -83,10 +83,14 @@ std::string why_kept(const Run& run, const PurgeRequest& ages, Duration age) {
   }
   const auto kind = kind_of(run, ages);
   if (ages.spares_unknown_writes && run.is_fenced_unsafe()) {
+    const std::string advice =
+        run.status.is(Status::failed)
+            ? fmt::format("look, then `holdfast resolve {} --landed` or `--not-landed`", run.id)
+            : fmt::format("look for its idempotency key {}", run.pending->idempotency_key);
     return fmt::format(
-        "its write {} (step {}) may have landed: look, then `holdfast resolve {} --landed` or "
-        "`--not-landed`; {} 0s deletes it with the record of that write",
-        run.pending->name, run.pending->step_key, run.id, kind.flag);
+        "its write {} (step {}) may have landed: {}; {} 0s deletes it with the record of that "
+        "write",
+        run.pending->name, run.pending->step_key, advice, kind.flag);
   }
   if (!kind.wanted) {
     return fmt::format("{} is not about such a run: it goes by {}", kind.other_flag, kind.flag);

@@ -54,7 +54,7 @@ check_program "$work/by_pkg_config" "pkg-config"
 
 if [ -x "$work/prefix/bin/holdfast" ]; then
   "$work/prefix/bin/holdfast" --version | grep -q "$version" || fail "the installed binary does not say its version"
-  for text in share/man/man1/holdfast.1 share/bash-completion/completions/holdfast share/zsh/site-functions/_holdfast; do
+  for text in share/man/man1/holdfast.1 share/doc/holdfast/configuration.md share/bash-completion/completions/holdfast share/zsh/site-functions/_holdfast; do
     [ -s "$work/prefix/$text" ] || fail "$text is not installed"
   done
   echo "package: the installed binary runs"
