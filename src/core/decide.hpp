@@ -28,6 +28,8 @@ struct Failed {
   /// The probe of the write that stands could not be asked, for a reason that may pass: whoever
   /// claims the run next asks it.
   bool probe_is_open = false;
+  /// Payload of the event that says that the probe was asked and does not know; null: it was not.
+  Json probed = {};
 };
 struct Suspended {
   Wait wait;
@@ -66,6 +68,7 @@ struct Settlement {
   std::optional<Json> answer;
   std::optional<Failure> failure;  ///< becomes the run's error
   std::optional<Wait> wait;
+  Json probed;   ///< of an event `probed` that goes before; null: none
   Json payload;  ///< of the event, without what the store adds (available_at)
 };
 

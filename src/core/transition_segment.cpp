@@ -272,8 +272,10 @@ Transition settled(const Run& run, const Lease& lease, const Settlement& wanted,
       settle_ended(row, settlement, now);
       break;
   }
-  Change change =
-      make_change(run, std::move(row), {{settlement.event, lease.claim, std::move(payload)}});
+  std::vector<NewEvent> events;
+  if (!wanted.probed.is_null()) events.push_back({EventKind::probed, lease.claim, wanted.probed});
+  events.push_back({settlement.event, lease.claim, std::move(payload)});
+  Change change = make_change(run, std::move(row), std::move(events));
   change.answer_changed = settlement.next == Status::completed;
   return change;
 }

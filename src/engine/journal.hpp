@@ -54,6 +54,8 @@ class Journal final : public RunContext {
   const std::optional<Failure>& write_failure() const { return write_failure_; }
   /// The standing write's probe could not be asked: whoever claims the run next asks it.
   bool probe_is_open() const { return probe_is_open_; }
+  /// What the probe said that does not know: of the event; null: there was none.
+  const Json& probed() const { return probed_; }
   /// What the write of the standing fence asked of may still be at it.
   bool may_still_run() const { return may_still_run_; }
   /// The fence that stands is of a write that never started.
@@ -116,6 +118,7 @@ class Journal final : public RunContext {
   std::optional<Leave> left_;
   std::optional<Failure> write_failure_;
   bool probe_is_open_ = false;
+  Json probed_;
   bool may_still_run_ = false;
   StoreTime fenced_at_{};  ///< when the fence of the last write was sent, the first time
   bool fence_unstarted_ = false;

@@ -27,6 +27,11 @@ Failure failure_of(const std::exception_ptr& error) {
   }
 }
 
+/// Of the event that says what a probe answered.
+Json probed_as(const std::string& key, const std::string& name, const char* answer) {
+  return {{"key", key}, {"name", name}, {"answer", answer}};
+}
+
 }  // namespace
 
 std::optional<Json> Journal::after_failure(const Step& step, const Call& done) {
@@ -47,17 +52,14 @@ std::optional<Json> Journal::after_failure(const Step& step, const Call& done) {
     const ProbeAnswer answer = ask_probe(step);
     if (const auto* landed = std::get_if<Landed>(&answer)) {
       return record(step, StepResult{landed->result, std::nullopt},
-                    {NewEvent{EventKind::probed,
-                              0,
-                              {{"key", step.key}, {"name", step.name}, {"answer", "landed"}}}});
+                    {NewEvent{EventKind::probed, 0, probed_as(step.key, step.name, "landed")}});
     }
     if (const auto* unknown = std::get_if<Unknown>(&answer)) {
+      probed_ = probed_as(step.key, step.name, "unknown");
       failure.message += fmt::format("; its probe does not know: {}", unknown->why);
       fail_write(step, std::move(failure));
     }
-    unfence(step, NewEvent{EventKind::probed,
-                           0,
-                           {{"key", step.key}, {"name", step.name}, {"answer", "not_landed"}}});
+    unfence(step, NewEvent{EventKind::probed, 0, probed_as(step.key, step.name, "not_landed")});
     failure.outcome_unknown = false;
     throw FailureError(std::move(failure));
   }
@@ -130,11 +132,10 @@ std::optional<Json> Journal::settle_standing_fence(const Step& step) {
     const ProbeAnswer answer = ask_probe(step);
     if (const auto* landed = std::get_if<Landed>(&answer)) {
       return record(step, StepResult{landed->result, std::nullopt},
-                    {NewEvent{EventKind::probed,
-                              0,
-                              {{"key", step.key}, {"name", step.name}, {"answer", "landed"}}}});
+                    {NewEvent{EventKind::probed, 0, probed_as(step.key, step.name, "landed")}});
     }
     if (const auto* unknown = std::get_if<Unknown>(&answer)) {
+      probed_ = probed_as(step.key, step.name, "unknown");
       fail_write(step, make_failure(FailureClass::timeout, "probe_unknown",
                                     fmt::format("the probe does not know whether \"{}\" landed: {}",
                                                 step.name, unknown->why)));
@@ -149,9 +150,7 @@ std::optional<Json> Journal::settle_standing_fence(const Step& step) {
     }
     wait_until(until);
   }
-  unfence(step, NewEvent{EventKind::probed,
-                         0,
-                         {{"key", step.key}, {"name", step.name}, {"answer", "not_landed"}}});
+  unfence(step, NewEvent{EventKind::probed, 0, probed_as(step.key, step.name, "not_landed")});
   return std::nullopt;
 }
 

@@ -116,7 +116,9 @@ SegmentOutcome conclude(const SegmentParts& parts, Run run, SegmentEnd end, bool
                         bool may_still_run = false) {
   const bool interactive = parts.segment.lease().interactive;
   if (fence_unstarted) run.pending.reset();
+  Json probed;
   if (auto* failed = std::get_if<Failed>(&end)) {
+    probed = std::move(failed->probed);
     failed->failure.message = cut(clean_utf8(failed->failure.message), parts.limits.error_bytes);
   }
   const WallTime now = ask_store(parts.persistence(), [&] { return parts.store.wall_now(); });
@@ -124,6 +126,7 @@ SegmentOutcome conclude(const SegmentParts& parts, Run run, SegmentEnd end, bool
   if (parts.waits_in_process) run.policy.backoff_base = Duration::zero();
   Settlement settlement = decide(run, end, interactive, now, parts.env.unit_random());
   settlement.clears_fence = settlement.clears_fence || fence_unstarted;
+  settlement.probed = std::move(probed);
   // Whatever this segment fenced has ended by now, where it ran in this process or below it: the
   // handler has returned.
   if (run.is_fenced_unsafe() && run.pending->claim == run.claim) {
@@ -149,7 +152,7 @@ SegmentOutcome execute(const SegmentParts& parts, const HandlerEntry& entry, Run
     if (left && std::holds_alternative<Sleep>(*left)) end = std::get<Sleep>(*left).slept;
     if (left && std::holds_alternative<Interrupt>(*left)) end = Interrupted{};
     if (journal.write_failure()) {
-      end = Failed{*journal.write_failure(), false, journal.probe_is_open()};
+      end = Failed{*journal.write_failure(), false, journal.probe_is_open(), journal.probed()};
     }
     outcome = conclude(parts, journal.run(), std::move(end), journal.fence_is_unstarted(),
                        journal.may_still_run());

@@ -68,6 +68,10 @@ TEST_F(StandingFence, UnknownIsLeftToAPerson) {
   EXPECT_TRUE(get(id).reason->is(Reason::not_retryable));
   EXPECT_TRUE(get(id).is_fenced_unsafe());
   EXPECT_EQ(payments_, 0);
+  const auto journal = events(id);
+  EXPECT_TRUE(journal.at(journal.size() - 2).kind.is(EventKind::probed));
+  EXPECT_EQ(journal.at(journal.size() - 2).payload.at("answer"), "unknown");
+  EXPECT_TRUE(journal.back().kind.is(EventKind::failed));
 }
 
 TEST_F(StandingFence, AProbeThatCannotBeStartedIsAskedByTheNextClaim) {
