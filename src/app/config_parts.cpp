@@ -62,6 +62,13 @@ void check_schema(const TableReader& table, std::string_view key, const Json& sc
   if (!problem.empty()) table.refuse(key, fmt::format("not a usable JSON Schema: {}", problem));
 }
 
+void check_object_schema(const TableReader& table, std::string_view key, const Json& schema) {
+  if (table.has(key) && schema.is_object() && schema.value("type", Json("object")) != "object") {
+    return table.refuse(key, "must describe an object: set its type to \"object\"");
+  }
+  check_schema(table, key, schema);
+}
+
 void read_headers(TableReader& table, std::map<std::string, std::string>& into,
                   std::string_view remedy, ConfigProblems& problems) {
   std::vector<std::pair<std::string, TextAt>> headers;

@@ -42,6 +42,8 @@ void read_word(TableReader& table, std::string_view key, E& into,
 /// A list that names a program: at least one text, the first not empty.
 void read_command(TableReader&, std::string_view key, std::vector<std::string>& into);
 void check_schema(const TableReader&, std::string_view key, const Json& schema);
+/// The same of what arguments or values have to meet.
+void check_object_schema(const TableReader&, std::string_view key, const Json& schema);
 
 /// Headers that hold no secrets; `remedy` says where those belong.
 void read_headers(TableReader&, std::map<std::string, std::string>& into, std::string_view remedy,

@@ -279,6 +279,8 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
       {"[tools.\"a b\"]\ncommand = [\"t\"]", "f.toml:1: tools.a b: a tool's name has"},
       {"[tools.t]\ncommand = [\"t\"]\non_denial = \"stop\"", "expected continue or end"},
       {"[tools.t]\ncommand = [\"t\"]\nparameters = { type = 7 }", "f.toml:3: tools.t.parameters"},
+      {"[tools.t]\ncommand = [\"t\"]\ninput = { type = \"string\" }",
+       "f.toml:3: tools.t.input: must describe an object"},
       {"[tools.t]\ncommand = [\"t\"]\nparameters = { d = 2020-01-01 }", "holds a date"},
       {"[tools.t]\ncommand = [\"t\"]\nenv = { \"A-B\" = \"x\" }", "f.toml:3: tools.t.env.A-B"},
       {"[agents.a]\nsystem = \"x\"", "f.toml:1: agents.a.models: missing"},

@@ -77,7 +77,7 @@ void read_tool(TableReader& table, const std::string& folder, ToolSpec& spec,
             {Effect::read, Effect::idempotent_write, Effect::non_idempotent_write});
   table.read("timeout", spec.timeout, kShortest);
   table.read_json("parameters", spec.parameters);
-  check_schema(table, "parameters", spec.parameters);
+  check_object_schema(table, "parameters", spec.parameters);
   read_environment(table, spec.env, spec.pass_env, problems);
   if (is_http) {
     read_http(table, spec, options, problems);
@@ -91,7 +91,7 @@ void read_tool(TableReader& table, const std::string& folder, ToolSpec& spec,
   check_word(table, "on_denial", on_denial, {"continue", "end"}, {});
   spec.end_on_denial = on_denial == "end";
   table.read_json("input", spec.input_schema);
-  check_schema(table, "input", spec.input_schema);
+  check_object_schema(table, "input", spec.input_schema);
   spec.working_folder = folder_of_file(folder);
   table.finish(is_http ? "use bearer_env or header_env"
                        : "use pass_env = [\"NAME_OF_A_VARIABLE\"]");
