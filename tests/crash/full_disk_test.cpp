@@ -75,6 +75,9 @@ void expect_to_survive_a_full_disk(const std::string& held, const Settings& sett
   const Result refused = site.cli({"enqueue", "plain", "--input", std::string(100000, 'x')});
   EXPECT_EQ(refused.code, 1) << refused.out << refused.err;
   EXPECT_FALSE(refused.err.empty());
+  const Result looked = site.cli({"doctor"});
+  EXPECT_EQ(looked.code, 1) << looked.out;
+  EXPECT_NE(looked.out.find("0 MiB free"), std::string::npos) << looked.out;
   let_pass(seconds(scaled(3, 30)));
   EXPECT_FALSE(worker.status()) << "it exited: " << site.log_of(worker);
   EXPECT_LE(count_lines(site.log_of(worker), "level=error"), 3 + scaled(3, 30) / 10)

@@ -162,6 +162,20 @@ TEST(Storage, AnEmptyFileBecomesAStore) {
   EXPECT_EQ(site.status(run), "queued");
 }
 
+TEST(Storage, AStoreThatWasEmptiedIsNotTakenForAFreshOne) {
+  Site site;
+  site.enqueue("plain");
+  EXPECT_EQ(site.cli({"worker", "--drain"}).code, 0);
+  for (const char* ending : {"-wal", "-shm"}) fs::remove(site.database().string() + ending);
+  fs::resize_file(site.database(), 0);
+  const Result refused = site.cli({"list"});
+  EXPECT_EQ(refused.code, 1) << refused.out;
+  EXPECT_NE(refused.err.find("put a backup back"), std::string::npos) << refused.err;
+  EXPECT_EQ(fs::file_size(site.database()), 0u);
+  fs::remove(site.database());
+  EXPECT_EQ(site.cli({"list"}).code, 0) << "what was removed on purpose begins anew";
+}
+
 TEST(Storage, AStoreThatIsRemovedWhileItIsUsedIsReportedAndNotReplaced) {
   Site site;
   site.hold("lookup");

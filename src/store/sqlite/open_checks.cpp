@@ -85,8 +85,12 @@ std::string resolve_path(const std::string& path) {
 
 bool check_before_opening(const std::string& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) {
+  // Asked first: a store has become a database before anybody is present in it.
+  const bool was_used = stat((path + "-workers").c_str(), &info) == 0;
+  const bool exists = stat(path.c_str(), &info) == 0;
+  if (!exists) {
     if (errno != ENOENT) refuse(path, fmt::format("cannot be reached ({})", std::strerror(errno)));
+    info = {};
     info.st_mode = S_IFREG;
   }
   if (S_ISDIR(info.st_mode)) refuse(path, "is a folder; name a file in it");
@@ -97,6 +101,11 @@ bool check_before_opening(const std::string& path) {
              fmt::format("is missing or empty, but its log {}-wal is there: put the file back, "
                          "or remove the log if the runs in it are not wanted",
                          path));
+    }
+    if (exists && was_used) {
+      refuse(path, fmt::format("is empty, though it was a store before, as {}-workers shows: put a "
+                               "backup back, or remove both to begin anew",
+                               path));
     }
     return false;
   }

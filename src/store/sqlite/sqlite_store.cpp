@@ -28,6 +28,7 @@ namespace {
 constexpr char kBootId[] = "boot_id";
 constexpr Duration kFrozenAfter = std::chrono::seconds(2);
 constexpr std::uint64_t kLowOnDisk = 64u << 20;
+constexpr std::uint64_t kFullDisk = 1u << 20;
 
 bool is_of_this_boot(Connection& db, Env& env) {
   auto cursor = db.query(kGetMeta, kBootId);
@@ -338,8 +339,10 @@ std::vector<Finding> SqliteStore::check() {
   struct statvfs disk {};
   if (statvfs(path_.c_str(), &disk) == 0) {
     const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
-    say(free < kLowOnDisk ? Grade::warning : Grade::ok, "disk",
-        fmt::format("{} MiB free beside {}", free >> 20, path_));
+    say(free < kFullDisk    ? Grade::bad
+        : free < kLowOnDisk ? Grade::warning
+                            : Grade::ok,
+        "disk", fmt::format("{} MiB free beside {}", free >> 20, path_));
   }
   return findings;
 }
