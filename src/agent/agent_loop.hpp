@@ -16,6 +16,8 @@ Json agent_definition(const AgentSpec&, const Toolbox&);
 /// Why this process cannot execute a run of that definition: a tool that is a function is not
 /// registered here, or one that needs an `env` is not configured here. Empty: it can.
 std::string execution_problem(const Json& definition, const Toolbox&);
+/// The same of its models: this process lacks the keys of all of them. Empty: it can call one.
+std::string model_problem(const Json& definition, const ModelChain&);
 
 /// The tool loop as a plain handler: one `model` step a turn, one `tool:NAME` step a call,
 /// approvals and input by `RunContext::ask`. It works from `run().definition`. `chain` and `tools`

@@ -209,6 +209,15 @@ std::string execution_problem(const Json& definition, const Toolbox& tools) {
   return {};
 }
 
+std::string model_problem(const Json& definition, const ModelChain& chain) {
+  if (definition.is_null()) return {};
+  try {
+    return chain.lack(parse_definition(definition).models);
+  } catch (const FailureError&) {
+    return {};  // as above
+  }
+}
+
 std::string tool_problem(const ToolTerms& terms, const Toolbox& tools) {
   const ToolSpec* spec = tools.find(terms.name);
   const bool needs_probe_function = terms.has_probe && terms.probe_command.empty();

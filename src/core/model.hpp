@@ -86,6 +86,8 @@ class Provider {
                               const CallContext&) = 0;
   /// Before the first call: reads what it answers from. Throws RefusedError where that cannot be.
   virtual void prepare() {}
+  /// What this process lacks to call it, whatever is asked (its key); empty: nothing.
+  virtual std::string lack() const { return {}; }
 };
 
 /// The models of an agent in order: the first that answers. Throws FailureError classified by the
@@ -98,6 +100,8 @@ class ModelChain {
                               const CallContext&) = 0;
   /// Every provider is prepared. Who only looks at runs needs no provider's files.
   virtual void prepare() {}
+  /// Why this process can call none of these models, whatever is asked; empty: it can.
+  virtual std::string lack(const std::vector<std::string>&) const { return {}; }
 };
 
 /// What a tool gave back for the model.

@@ -75,6 +75,18 @@ class Chain final : public ModelChain {
     for (const auto& [name, provider] : providers_) provider->prepare();
   }
 
+  std::string lack(const std::vector<std::string>& models) const override {
+    std::string first;
+    for (const std::string& model : models) {
+      const auto provider = providers_.find(model.substr(0, model.find('/')));
+      if (provider == providers_.end()) continue;
+      std::string lack = provider->second->lack();
+      if (lack.empty()) return {};
+      if (first.empty()) first = std::move(lack);
+    }
+    return first;
+  }
+
  private:
   /// A model that was not called: no attempt.
   struct Skipped {
@@ -239,7 +251,13 @@ Finding check_provider(const ProviderSpec& spec, Env& env) {
   finding.subject = "provider " + spec.name;
   try {
     // Setting it up checks the address and reads the script; nothing is sent.
-    make_chain({spec}, env, Limits{})->prepare();
+    const auto chain = make_chain({spec}, env, Limits{});
+    chain->prepare();
+    if (std::string lack = chain->lack({spec.name + "/"}); !lack.empty()) {
+      finding.grade = Finding::Grade::bad;
+      finding.text = std::move(lack);
+      return finding;
+    }
   } catch (const RefusedError& error) {
     finding.grade = Finding::Grade::bad;
     finding.text = error.what();
@@ -248,15 +266,6 @@ Finding check_provider(const ProviderSpec& spec, Env& env) {
   if (spec.kind == "scripted") {
     finding.text = "answers from " + spec.script;
     return finding;
-  }
-  if (!spec.api_key_env.empty()) {
-    const char* key = std::getenv(spec.api_key_env.c_str());
-    if (key == nullptr || *key == '\0') {
-      finding.grade = Finding::Grade::bad;
-      finding.text = "the environment variable " + spec.api_key_env +
-                     " is not set; set it to the provider's key, or remove api_key_env";
-      return finding;
-    }
   }
   const std::string base_url = base_url_of(spec);
   const bool is_plain = base_url.starts_with("http://");

@@ -64,12 +64,11 @@ class Call {
   }
 
  private:
+  /// Read at each call: a key may be renewed while the process lives.
   std::string read_key() const {
-    if (spec_.api_key_env.empty()) return {};
-    // Read at each call: a key may be renewed while the process lives.
-    const char* value = std::getenv(spec_.api_key_env.c_str());
-    if (value != nullptr && *value != '\0') return value;
-    throw FailureError(judge_.missing_key());
+    const std::string problem = key_problem(spec_);
+    if (!problem.empty()) throw FailureError(judge_.missing_key(problem));
+    return spec_.api_key_env.empty() ? "" : std::getenv(spec_.api_key_env.c_str());
   }
 
   HttpRequest make_request(const std::string& key) const {
@@ -278,6 +277,10 @@ class HttpProvider final : public Provider {
     // Read at each call: a key may be renewed while the process lives.
     const Secrets secrets(key_names_);
     return Call(spec_, *dialect_, secrets, env_, limits_, model, request, context).run();
+  }
+  std::string lack() const override {
+    const std::string problem = key_problem(spec_);
+    return problem.empty() ? "" : spec_.name + ": " + problem;
   }
 
  private:

@@ -1,5 +1,7 @@
 #include "provider/judge.hpp"
 
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "base/text.hpp"
@@ -7,14 +9,27 @@
 
 namespace holdfast {
 
-Failure Judge::missing_key() const {
+std::string key_problem(const ProviderSpec& spec) {
+  if (spec.api_key_env.empty()) return {};
+  const char* value = std::getenv(spec.api_key_env.c_str());
+  const std::string_view key = value != nullptr ? value : "";
+  const std::string variable = "the environment variable " + spec.api_key_env;
+  if (key.empty()) {
+    return variable + " is not set; set it to the provider's key, or remove api_key_env";
+  }
+  if (key.find_first_of("\r\n") != key.npos) {
+    return variable + " holds a line break, which no header can; set it to the key alone";
+  }
+  return {};
+}
+
+Failure Judge::missing_key(const std::string& problem) const {
   Failure failure;
   failure.cls = FailureClass::configuration;
   failure.code = "missing_key";
   failure.provider = spec_.name;
   failure.model = model_;
-  failure.message = spec_.name + ": the environment variable " + spec_.api_key_env +
-                    " is not set; set it to the provider's key, or remove api_key_env";
+  failure.message = spec_.name + ": " + problem;
   return failure;
 }
 

@@ -20,6 +20,10 @@ class PaidFailure final : public FailureError {
   ModelUsage used_;
 };
 
+/// Why this process has no key for the provider that a header can hold; empty: it has, or needs
+/// none.
+std::string key_problem(const ProviderSpec&);
+
 /// Judges what came back from one call of one provider. Every text is bounded and holds none of our
 /// keys. One thread.
 class Judge {
@@ -29,7 +33,7 @@ class Judge {
       : spec_(spec), secrets_(secrets), model_(model), limits_(limits) {}
 
   /// No key where one is configured.
-  Failure missing_key() const;
+  Failure missing_key(const std::string& problem) const;
 
   /// A broken transfer, or a status that is no success.
   Failure of_response(const HttpResponse&) const;

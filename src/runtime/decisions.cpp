@@ -99,7 +99,7 @@ DecisionResult Front::decide(const Decision& decision, const Observer& observer,
   Continuation continuation;
   std::unique_ptr<InlineExecutor> executor;
   if (continues_inline(run, decision.go_on)) {
-    get_handler(run.agent);
+    need_executable(run);
     begin_to_execute();
     executor = make_inline_executor(env_, *store_, handlers_, engine_options());
     // Who started it goes on without a lease, as it began (spec, section 2 "interactive segment").

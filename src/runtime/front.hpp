@@ -8,6 +8,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,10 @@ class Front final : public Runtime {
   std::vector<EnqueueResult> store_new(const std::vector<NewRun>&);
 
   // inline_run.cpp
+  /// Throws RefusedError (usage) where this process cannot execute the run: a key is not set.
+  void need_executable(const holdfast::Run&) const;
+  /// What a worker of this process offers: an agent that it cannot execute is left to others.
+  const HandlerSet& executable();
   /// From here on no task can be registered. Throws RefusedError where a provider is not ready.
   void begin_to_execute();
   EngineOptions engine_options() const;
@@ -104,6 +109,8 @@ class Front final : public Runtime {
   const std::unique_ptr<ModelChain> chain_;
   const std::unique_ptr<Toolbox> toolbox_;
   HandlerSet handlers_;
+  std::once_flag executable_once_;
+  HandlerSet executable_;                        ///< of `executable()`
   std::map<std::string, std::string> queue_of_;  ///< by agent: where its runs go by default
   std::vector<std::string> names_;               ///< of all handlers, for suggestions
   std::atomic<bool> executing_ = false;

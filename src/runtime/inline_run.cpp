@@ -57,9 +57,21 @@ constexpr Duration kLongestLook = std::chrono::milliseconds(250);
 
 }  // namespace
 
+void Front::need_executable(const Run& run) const {
+  const HandlerEntry& handler = get_handler(run.agent);
+  if (!handler.problem) return;
+  Run defined = run;
+  if (defined.definition.is_null()) defined.definition = handler.offer.definition;
+  const std::string problem = handler.problem(defined);
+  if (problem.empty()) return;
+  throw RefusedError(Refusal::usage,
+                     fmt::format("agent \"{}\" cannot be executed here: {}", run.agent, problem));
+}
+
 SegmentResult Front::run(const RunRequest& request, const Observer& observer,
                          std::stop_token stop) {
   auto wanted = make_new_run(request);
+  need_executable(wanted.row);
   // A start is a claim too: what the segment executes is copied into the run now.
   wanted.row.definition = get_handler(request.agent).offer.definition;
   begin_to_execute();
@@ -73,6 +85,7 @@ SegmentResult Front::run(const RunRequest& request, const Observer& observer,
 SegmentResult Front::run_inline(const RunRequest& request, const Observer& observer,
                                 std::stop_token stop) {
   const auto wanted = make_new_run(request);
+  need_executable(wanted.row);
   begin_to_execute();
   const auto executor = make_inline_executor(env_, *store_, handlers_, engine_options());
   const auto stored = store_new({wanted}).front().run;

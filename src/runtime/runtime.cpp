@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "agent/agent_loop.hpp"
+#include "base/log.hpp"
 #include "core/validate.hpp"
 #include "provider/chain.hpp"
 #include "runtime/check_options.hpp"
@@ -57,7 +58,8 @@ Front::Front(RuntimeOptions options, Env& env, std::unique_ptr<Store> store,
     handlers_.add({offer_of(agent, options_.policy, *toolbox_),
                    make_agent(agent, *chain_, *toolbox_, options_.limits), true,
                    [this](const holdfast::Run& run) {
-                     return execution_problem(run.definition, *toolbox_);
+                     auto problem = execution_problem(run.definition, *toolbox_);
+                     return problem.empty() ? model_problem(run.definition, *chain_) : problem;
                    }});
     queue_of_[agent.name] = agent.queue;
     names_.push_back(agent.name);
@@ -110,7 +112,29 @@ std::unique_ptr<WorkerHandle> Front::start_worker(const WorkerSettings& settings
                        "execute nothing; add [agents.NAME] to holdfast.toml or call register_task");
   }
   begin_to_execute();
-  return holdfast::start_worker(env_, *store_, handlers_, engine_options(), settings);
+  return holdfast::start_worker(env_, *store_, executable(), engine_options(), settings);
+}
+
+const HandlerSet& Front::executable() {
+  std::call_once(executable_once_, [this] {
+    for (const std::string& name : names_) {
+      holdfast::Run run;
+      run.agent = name;
+      try {
+        need_executable(run);
+        executable_.add(get_handler(name));
+      } catch (const RefusedError& error) {
+        log(LogLevel::warn, "this process leaves an agent's runs to others",
+            {{"agent", name}, {"why", error.what()}});
+      }
+    }
+  });
+  if (executable_.offers().empty()) {
+    holdfast::Run first;
+    first.agent = names_.front();
+    need_executable(first);
+  }
+  return executable_;
 }
 
 ReapReport Front::reap(int limit, bool dry_run) {

@@ -84,6 +84,45 @@ TEST(Usage, AScriptThatCannotBeUsedIsTwo) {
   EXPECT_EQ(cli({"doctor"}).status, 1);
 }
 
+/// A worker without the key of an agent leaves its runs to others instead of failing them.
+TEST(Usage, AKeyThatIsMissingIsTwoAndFailsNoRun) {
+  const Folder cli;
+  const std::string keyed =
+      "[providers.far]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\n"
+      "api_key_env = \"FAR_KEY\"\n[agents.far]\nmodels = [\"far/m\"]\n";
+  const auto expect_refused = [&](const std::string& key, const std::string& words) {
+    const std::map<std::string, std::string> env = {{"FAR_KEY", key}};
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"worker", "--drain"},
+          {"run", "far", "--input", "x"},
+          {"enqueue", "far", "--input", "x", "--inline"}}) {
+      const auto result = cli.run({command, env});
+      EXPECT_EQ(result.status, 2) << command.front() << result.err;
+      EXPECT_NE(result.err.find("FAR_KEY " + words), std::string::npos) << result.err;
+    }
+    const auto doctor = cli.run({{"doctor"}, env});
+    EXPECT_EQ(doctor.status, 1);
+    EXPECT_NE(doctor.out.find("FAR_KEY " + words), std::string::npos) << doctor.out;
+  };
+  cli.write("holdfast.toml", keyed);
+  expect_refused("", "is not set");
+  expect_refused("sk-0123456789\n", "holds a line break");
+  expect_refused("sk-0123456789\r\nX-Other: yes", "holds a line break");
+  EXPECT_EQ(cli({"list", "--json"}).json()["runs"], Json::array()) << "nothing was begun";
+
+  cli.write_agent(false, "");
+  cli.write("holdfast.toml", cli.read("holdfast.toml") + keyed);
+  const auto left = cli({"enqueue", "far", "--input", "x"}).lines().at(0);
+  const auto served = cli({"enqueue", "pay", "--input", "x"}).lines().at(0);
+  const auto worker = cli({"worker", "--drain"});
+  EXPECT_EQ(worker.status, 0) << worker.err;
+  EXPECT_NE(worker.err.find("FAR_KEY is not set"), std::string::npos) << worker.err;
+  EXPECT_EQ(cli({"show", served, "--json"}).json()["status"], "completed");
+  const auto shown = cli({"show", left, "--json"}).json();
+  EXPECT_EQ(shown["status"], "queued");
+  EXPECT_EQ(shown["claim"], 0);
+}
+
 TEST(Usage, ANumberThatWouldBeRoundedIsTwo) {
   const Folder cli;
   cli.write_agent(false);
