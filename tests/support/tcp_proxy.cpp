@@ -145,14 +145,26 @@ void TcpProxy::lose_reply_to(const std::string& word) {
   lost_word_ = word;
 }
 
+void TcpProxy::spoil_only(const std::string& word) {
+  const std::lock_guard lock(mutex_);
+  said_word_ = word;
+  is_choosy_ = true;
+}
+
+bool TcpProxy::says_the_word(std::string_view bytes) {
+  const std::lock_guard lock(mutex_);
+  return bytes.find(said_word_) != std::string_view::npos;
+}
+
 void TcpProxy::accept_loop() {
   while (!stopping_) {
-    if (way_ == Way::refuse && listening_ >= 0) {
+    const bool listens = way_ != Way::refuse || is_choosy_;
+    if (!listens && listening_ >= 0) {
       // Also in a child between its fork and its program, which has a copy.
       shutdown(listening_, SHUT_RD);
       close(listening_);
       listening_ = -1;
-    } else if (way_ != Way::refuse && listening_ < 0) {
+    } else if (listens && listening_ < 0) {
       listen_again();
     }
     pollfd waiting{listening_, POLLIN, 0};
@@ -162,7 +174,8 @@ void TcpProxy::accept_loop() {
     if (pair.client < 0) continue;
     pair.server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const sockaddr_in address = loopback(server_port_);
-    if (is_closed() ||
+    pair.is_meant = !is_choosy_;
+    if ((is_closed() && pair.is_meant) ||
         connect(pair.server, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       slam(pair.client);
       close(pair.server);
@@ -172,10 +185,12 @@ void TcpProxy::accept_loop() {
   }
 }
 
-bool TcpProxy::carry_to_server(const Pair& pair, Commits& commits) {
+bool TcpProxy::carry_to_server(Pair& pair, Commits& commits) {
   std::array<char, 65536> bytes{};
   const ssize_t size = recv(pair.client, bytes.data(), bytes.size(), 0);
   if (size <= 0) return false;
+  pair.is_meant = pair.is_meant || says_the_word({bytes.data(), static_cast<std::size_t>(size)});
+  if (pair.is_meant && is_closed()) return false;
   {
     const std::lock_guard lock(mutex_);
     if (commits.see({bytes.data(), static_cast<std::size_t>(size)}, lost_word_)) {
@@ -205,13 +220,13 @@ void TcpProxy::carry(Pair pair) {
   ++accepted_;
   Commits commits;
   bool is_open = true;
-  while (is_open && !stopping_ && !is_closed()) {
-    if (way_ == Way::swallow) {
+  while (is_open && !stopping_ && !(pair.is_meant && is_closed())) {
+    if (pair.is_meant && way_ == Way::swallow) {
       std::this_thread::sleep_for(std::chrono::milliseconds(kTickMilliseconds));
       continue;
     }
     pollfd waiting[2] = {{pair.client, POLLIN, 0}, {pair.server, POLLIN, 0}};
-    if (poll(waiting, 2, kTickMilliseconds) <= 0 || way_ != Way::pass) continue;
+    if (poll(waiting, 2, kTickMilliseconds) <= 0 || (pair.is_meant && way_ != Way::pass)) continue;
     std::this_thread::sleep_for(delay_.load());
     if (waiting[0].revents != 0) is_open = carry_to_server(pair, commits);
     if (is_open && waiting[1].revents != 0) is_open = carry_to_client(pair, commits);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -24,6 +25,8 @@ class TcpProxy {
   /// The next COMMIT of a PostgreSQL transaction with `word` in a statement or a value of it is
   /// executed, and its reply is lost, with its connection.
   void lose_reply_to(const std::string& word);
+  /// From now on only the connections are spoilt whose client has said the word, as soon as it has.
+  void spoil_only(const std::string& word);
   /// Every connection is reset, new ones as soon as they are made.
   void cut() { way_ = Way::reset; }
   /// Every connection is reset, and nobody listens.
@@ -43,14 +46,16 @@ class TcpProxy {
   struct Pair {
     int client = -1;
     int server = -1;
+    bool is_meant = true;  ///< by the faults
   };
   int bind_port();
   void listen_again();
   void accept_loop();
   void carry(Pair pair);
-  bool carry_to_server(const Pair& pair, Commits& commits);
+  bool carry_to_server(Pair& pair, Commits& commits);
   bool carry_to_client(const Pair& pair, Commits& commits);
   bool is_closed() const { return way_ == Way::reset || way_ == Way::refuse; }
+  bool says_the_word(std::string_view bytes);
 
   const int server_port_;
   int port_ = 0;
@@ -65,6 +70,8 @@ class TcpProxy {
   std::atomic<bool> has_lost_{false};
   std::mutex mutex_;
   std::string lost_word_;  ///< guarded by mutex_; empty: none
+  std::string said_word_;  ///< guarded by mutex_
+  std::atomic<bool> is_choosy_{false};
   std::thread acceptor_;
   std::vector<std::thread> carriers_;  ///< the acceptor's, until it has ended
 };
