@@ -150,10 +150,18 @@ void measure_second_start(const std::string& url) {
   measure_second_start(*runtime, two);
 }
 
-void with_idle_worker(const std::string& url, const std::function<void()>& look) {
+void with_idle_workers(const std::string& url, int workers, const std::function<void()>& look) {
   open(url);
-  const Fleet one(url, 1);
+  const Fleet fleet(url, workers);
   look();
+}
+
+void run_singly(const std::string& url, int runs) {
+  const auto runtime = open(url);
+  for (int i = 0; i < runs; ++i) {
+    real_env().sleep_for(Duration(50), {});
+    answer_of(*runtime, runtime->enqueue(request("stamp")).id);
+  }
 }
 
 }  // namespace holdfast

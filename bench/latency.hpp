@@ -15,7 +15,9 @@ int work(const std::string& url);
 void measure_pick_up(const std::string& url);
 /// Started a second time after its worker was killed with SIGKILL. Prints a line.
 void measure_second_start(const std::string& url);
-/// Calls `look` while one idle worker process is there.
-void with_idle_worker(const std::string& url, const std::function<void()>& look);
+/// Calls `look` while idle worker processes are there.
+void with_idle_workers(const std::string& url, int workers, const std::function<void()>& look);
+/// One run after another, each awaited.
+void run_singly(const std::string& url, int runs);
 
 }  // namespace holdfast

@@ -2,8 +2,8 @@
 // unprivileged, in the temporary folder, as durable as it comes (fsync, synchronous_commit).
 //
 //   postgres_bench [PART] [FINISHED]   one part (steps, drain, enqueue, latency, beside, old,
-//                                      renewals, idle), or all; FINISHED: how many finished runs
-//                                      lie beside the drain of `beside` (100000)
+//                                      renewals, idle, herd), or all; FINISHED: how many finished
+//                                      runs lie beside the drain of `beside` (100000)
 
 #include <fmt/format.h>
 #include <time.h>
@@ -292,13 +292,43 @@ void measure_idle(const PostgresServer& server) {
                     "'presences|advisory|pg_stat|tcp_keepalives'",
                     which)));
   };
-  with_idle_worker(place.url, [&] {
+  with_idle_workers(place.url, 1, [&] {
     real_env().sleep_for(std::chrono::seconds(3), {});
     const double others = calls("!~");
     const double presence = calls("~");
     real_env().sleep_for(std::chrono::seconds(kSeconds), {});
     print("an idle worker", (calls("!~") - others) / kSeconds, "statements/s");
     print("  and for presence", (calls("~") - presence) / kSeconds, "statements/s");
+  });
+}
+
+/// What one run that is put on the queue costs where many workers wait for it.
+void measure_herd(const PostgresServer& server) {
+  constexpr int kWorkers = 8;
+  constexpr int kRuns = 200;
+  const Place place(server);
+  place.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements WITH SCHEMA public");
+  const auto calls = [&](const char* part) {
+    return std::stod(place.ask(fmt::format(
+        "SELECT coalesce(sum(calls), 0) FROM public.pg_stat_statements WHERE query LIKE "
+        "'%{}%'",
+        part)));
+  };
+  with_idle_workers(place.url, kWorkers, [&] {
+    // Until all know one another.
+    real_env().sleep_for(std::chrono::seconds(3), {});
+    run_singly(place.url, 1);
+    const std::vector<std::pair<std::string, const char*>> parts = {
+        {"claims", "SKIP LOCKED) r JOIN"},
+        {"looks, with those of waiting", "SELECT (SELECT min(n.available_at)"},
+        {"notifications", "pg_notify"}};
+    std::vector<double> before;
+    for (const auto& [name, part] : parts) before.push_back(calls(part));
+    run_singly(place.url, kRuns);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      print(fmt::format("{} idle workers: {}", kWorkers, parts[i].first),
+            (calls(parts[i].second) - before[i]) / kRuns, "a run");
+    }
   });
 }
 
@@ -313,6 +343,7 @@ int run_parts(const std::string& only, int finished) {
   if (wanted("latency")) measure_latency(server);
   if (wanted("renewals")) measure_renewals(server);
   if (wanted("idle")) measure_idle(server);
+  if (wanted("herd")) measure_herd(server);
   return 0;
 }
 

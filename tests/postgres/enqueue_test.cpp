@@ -77,10 +77,8 @@ TEST_F(PostgresEnqueue, CommitIsNotified) {
   auto worker = open();
   EXPECT_TRUE(claim(*worker, "w").empty());
   worker->wait_for_work(1ms, {});
-  ASSERT_TRUE(eventually([&] {
-    return ask_number("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%" + schema +
-                      "%' AND pid <> pg_backend_pid()") == 1;
-  }));
+  ASSERT_TRUE(
+      eventually([&] { return ask_number("SELECT count(*) " + notified_sessions()) == 1; }));
   Duration best = 10s;
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(claim(*worker, "w").empty());

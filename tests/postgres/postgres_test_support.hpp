@@ -12,6 +12,7 @@ namespace holdfast::testing {
 /// A schema of its own on the program's server, under the server's clock.
 class PostgresTest : public ::testing::Test {
  protected:
+  explicit PostgresTest(PostgresServer& used = PostgresServer::shared()) : server(used) {}
   std::string url(const std::string& more = "") const { return server.url(schema, more); }
   std::string proxied_url(const TcpProxy& proxy, const std::string& more = "") const {
     return server.tcp_url(proxy.port(), schema, more);
@@ -46,6 +47,11 @@ class PostgresTest : public ::testing::Test {
     }
     return holds();
   }
+  /// Sessions that listen for new runs, or tell of them.
+  std::string notified_sessions() const {
+    return "FROM pg_stat_activity WHERE (query LIKE 'LISTEN%" + schema +
+           "%' OR query LIKE '%pg_notify%" + schema + "%') AND pid <> pg_backend_pid()";
+  }
   /// As an idle worker looks for work: how long until it had some.
   static Duration pick_up(Store& store, const WorkerId& worker) {
     const StoreTime begun = real_env().store_now();
@@ -68,7 +74,7 @@ class PostgresTest : public ::testing::Test {
     return text.find(part) != std::string::npos;
   }
 
-  PostgresServer& server = PostgresServer::shared();
+  PostgresServer& server;
   const std::string schema = PostgresServer::fresh_schema();
 };
 

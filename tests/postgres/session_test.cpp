@@ -329,6 +329,24 @@ TEST_F(PostgresSession, WatcherThatWasCutOffItselfSuspectsNobodyYet) {
   EXPECT_EQ(store->presence()->watch(0ms, {}), std::vector<WorkerId>{"away"});
 }
 
+TEST_F(PostgresSession, ManyProcessesAskSeldomWhoWatches) {
+  auto watcher = open();
+  auto other = open();
+  const auto hold = watcher->presence()->hold(real_env().make_identity());
+  const auto time_to_ask = [&] {
+    const StoreTime begun = real_env().store_now();
+    other->presence()->watch(1ms, {});
+    return real_env().store_now() - begun;
+  };
+  watcher->presence()->watch(1ms, {});
+  EXPECT_GE(time_to_ask(), 375ms);
+  for (int i = 1; i < 8; ++i) {
+    const std::string number = std::to_string(i);
+    say_present("'other-" + number + "', server, lock_key + " + number);
+  }
+  EXPECT_GE(time_to_ask(), 1500ms);
+}
+
 TEST_F(PostgresSession, OneProcessWatchesAtATime) {
   auto first = open();
   auto second = open();

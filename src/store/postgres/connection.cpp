@@ -328,14 +328,14 @@ bool Connection::wait_readable(Duration timeout, int other_fd) {
          waiting[0].revents != 0;
 }
 
-std::vector<std::string> Connection::take_notifications() {
+std::vector<Connection::Notification> Connection::take_notifications() {
   if (PQconsumeInput(conn_) != 1) lose(one_line(PQerrorMessage(conn_)));
-  std::vector<std::string> payloads;
+  std::vector<Notification> heard;
   while (PGnotify* notify = PQnotifies(conn_)) {
-    payloads.emplace_back(notify->extra);
+    heard.push_back({notify->extra, notify->be_pid});
     PQfreemem(notify);
   }
-  return payloads;
+  return heard;
 }
 
 }  // namespace holdfast::postgres

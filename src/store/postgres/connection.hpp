@@ -73,8 +73,12 @@ class Connection {
 
   /// Waits until the server says something unasked, or loses us. False: `timeout` passed.
   bool wait_readable(Duration timeout, int other_fd = -1);
-  /// Payloads of notifications that have come. Throws PgError when the connection is lost.
-  std::vector<std::string> take_notifications();
+  struct Notification {
+    std::string payload;
+    int session = 0;  ///< the process of the server that sent it
+  };
+  /// Those that have come. Throws PgError when the connection is lost.
+  std::vector<Notification> take_notifications();
   /// Of the session's process, as the server (or who stands before it) told at the beginning.
   int process_number() const { return PQbackendPID(conn_); }
   /// A warning came with the last flush.

@@ -16,8 +16,9 @@ namespace {
 
 /// A presence may be away for 200 ms (spec, section 10).
 constexpr Duration kMayBeLost = std::chrono::milliseconds(250);
-constexpr Duration kWatchEvery = std::chrono::milliseconds(200);
-constexpr Duration kTryToWatchEvery = std::chrono::milliseconds(500);
+/// Not more often, however short the interval is: each look is a statement.
+constexpr Duration kWatchAtMostEvery = std::chrono::milliseconds(250);
+constexpr Duration kTryAtLeastEvery = std::chrono::seconds(5);
 constexpr Duration kRetakeEvery = std::chrono::milliseconds(20);
 constexpr Duration kReconnectAtMost = std::chrono::seconds(2);
 /// Whoever was cut off together with a watcher is back by then: a connect in vain and a pause.
@@ -215,15 +216,32 @@ void PgPresence::let_come_back(const std::stop_token& stop) {
   env_.sleep_for(std::max(kMayBeLost - took, 3 * took), stop);
 }
 
-bool PgPresence::try_to_watch() {
+PgPresence::Watching PgPresence::try_to_watch() {
   const std::lock_guard lock(mutex_);
-  if (watching_ && watching_->is_usable()) return true;
+  if (watching_ && watching_->is_usable()) return Watching::as_before;
   if (watching_) note_cut_off();
   watching_.reset();
+  // Asked over a session that is there: most of the time another process watches.
+  const bool is_free = readers_.ask([&](PgRows&, Connection& db) {
+    const Result result = db.ask(kMayWatch);
+    executors_ = result.number(0, 1);
+    return result.view(0, 0) == "t";
+  });
+  if (!is_free) return Watching::not_here;
   auto db = std::make_unique<Connection>(target_);
-  if (db->ask(kTryWatch).view(0, 0) != "t") return false;
+  if (db->ask(kTryWatch).view(0, 0) != "t") return Watching::not_here;
   watching_ = std::move(db);
-  return true;
+  return Watching::from_now;
+}
+
+/// The more they are, the longer: a watcher that died is found out as soon by one of many that ask
+/// seldom. Not all at the same moment.
+Duration PgPresence::pause_of_others(Duration pace) {
+  const std::lock_guard lock(mutex_);
+  const Duration pause =
+      std::min(pace * std::max<std::int64_t>(executors_, 2), std::max(pace, kTryAtLeastEvery));
+  return pause - Duration(static_cast<std::int64_t>(env_.unit_random() *
+                                                    static_cast<double>(pause.count() / 4)));
 }
 
 /// From here on, until all are back: a watcher that was cut off itself draws no conclusions.
@@ -244,31 +262,25 @@ std::vector<WorkerId> PgPresence::watch(Duration timeout, const std::stop_token&
 
 std::vector<WorkerId> PgPresence::look_out(Duration timeout, const std::stop_token& stop) {
   // A single look is anybody's.
-  const bool is_single = timeout <= Duration(0);
-  Duration left = timeout;
-  while (!stop.stop_requested()) {
-    if (!is_single) {
-      const bool is_watcher = try_to_watch();
-      // Not shorter, however short the timeout is: each costs a statement.
-      env_.sleep_for(is_watcher ? kWatchEvery : kTryToWatchEvery, stop);
-      left -= is_watcher ? kWatchEvery : kTryToWatchEvery;
-      if (stop.stop_requested()) return {};
-      if (!is_watcher) {
-        if (left <= Duration(0)) return {};
-        continue;
-      }
+  if (timeout > Duration(0)) {
+    const Duration pace = std::max(timeout, kWatchAtMostEvery);
+    const Watching watching = try_to_watch();
+    if (watching == Watching::not_here) {
+      env_.sleep_for(pause_of_others(pace), stop);
+      return {};
     }
-    if (const auto before = lost(); !before.empty() && may_judge()) {
-      let_come_back(stop);
-      std::vector<WorkerId> found;
-      for (WorkerId& id : lost()) {
-        if (std::ranges::find(before, id) != before.end()) found.push_back(std::move(id));
-      }
-      if (!found.empty()) return found;
-    }
-    if (left <= Duration(0)) return {};
+    // Who takes over looks at once: nobody did for a while.
+    if (watching == Watching::as_before) env_.sleep_for(pace, stop);
+    if (stop.stop_requested()) return {};
   }
-  return {};
+  const auto before = lost();
+  if (before.empty() || !may_judge()) return {};
+  let_come_back(stop);
+  std::vector<WorkerId> found;
+  for (WorkerId& id : lost()) {
+    if (std::ranges::find(before, id) != before.end()) found.push_back(std::move(id));
+  }
+  return found;
 }
 
 }  // namespace holdfast::postgres

@@ -27,7 +27,9 @@ class PgPresence : public PresenceBoard {
   bool is_gone(const WorkerId& id) override { return !gone_among({id}).empty(); }
 
  private:
-  bool try_to_watch();
+  enum class Watching { not_here, from_now, as_before };
+  Watching try_to_watch();
+  Duration pause_of_others(Duration pace);
   std::vector<WorkerId> look_out(Duration timeout, const std::stop_token& stop);
   void let_come_back(const std::stop_token& stop);
   void note_cut_off();
@@ -40,6 +42,7 @@ class PgPresence : public PresenceBoard {
   std::atomic<StoreTime> judges_from_{StoreTime()};
   std::mutex mutex_;
   std::unique_ptr<Connection> watching_;  ///< holds the watcher's lock
+  std::int64_t executors_ = 0;            ///< processes, as far as it is known
 };
 
 }  // namespace holdfast::postgres

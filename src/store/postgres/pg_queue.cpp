@@ -62,13 +62,17 @@ std::vector<Candidate> PgRows::due(const std::string& agent, std::span<const std
            std::ranges::equal(pool.queues, queues);
   };
   std::vector<Candidate> found;
+  int of_all_agents = 0;
   const auto take_from = [&](const Pool& pool) {
     for (const RunId& id : pool.runs) {
       const Entry& entry = entries_[id];
       if (!entry.stored) continue;
       const Run& run = entry.stored->run;
-      if (run.agent == agent && run.status.is(Status::queued) && run.available_at &&
-          *run.available_at <= now_.wall && found.size() < static_cast<std::size_t>(limit)) {
+      if (!run.status.is(Status::queued) || !run.available_at || *run.available_at > now_.wall) {
+        continue;
+      }
+      ++of_all_agents;
+      if (run.agent == agent && found.size() < static_cast<std::size_t>(limit)) {
         found.push_back({id, run.priority, *run.available_at});
       }
     }
@@ -76,7 +80,8 @@ std::vector<Candidate> PgRows::due(const std::string& agent, std::span<const std
   const auto pool = std::ranges::find_if(pools_, serves);
   if (pool != pools_.end()) {
     take_from(*pool);
-    if (pool->is_whole || static_cast<int>(found.size()) >= limit) return found;
+    // What it does not hold comes behind all that it holds.
+    if (pool->is_whole || of_all_agents >= limit) return found;
     found.clear();
   }
   write_out();

@@ -11,6 +11,9 @@
 namespace holdfast::postgres {
 namespace {
 
+/// What falls due later is known by then to every worker: each looks that often.
+constexpr Duration kLearntByLooking = std::chrono::seconds(2);
+
 Json parse_kept(std::string_view text) { return Json::parse(text, nullptr, false); }
 
 /// What neither a step nor a claim nor a run's ordinary end changes is as it was.
@@ -313,7 +316,9 @@ void PgRows::append(StoredRun& stored, std::vector<NewEvent>& events) {
 }
 
 void PgRows::note_queued(const Run& run) {
-  if (run.status.is(Status::queued)) ++queued_[run.agent];
+  if (!run.status.is(Status::queued)) return;
+  if (run.available_at.value_or(now_.wall) - now_.wall > kLearntByLooking) return;
+  ++queued_[{run.agent, run.queue}];
 }
 
 void PgRows::erase(const StoredRun& stored) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "store/postgres/connection.hpp"
+#include "store/postgres/pg_message.hpp"
 #include "store/rows.hpp"
 #include "store/verb_store.hpp"
 
@@ -37,8 +38,8 @@ class PgRows : public Rows {
   /// A statement for the end of the transaction.
   void then(const char* sql, Params params) { last_.emplace_back(sql, std::move(params)); }
 
-  /// Agents of which runs were put on the queue since `begin`, and how many.
-  const std::map<std::string, int>& queued() const { return queued_; }
+  /// What was put on the queue since `begin` and falls due soon.
+  const Queued& queued() const { return queued_; }
 
   const Now& now() const override { return now_; }
   std::optional<StoredRun> load(const RunId&, Parts) override;
@@ -135,7 +136,7 @@ class PgRows : public Rows {
   std::vector<std::pair<const char*, Params>> last_;
   std::vector<Pool> pools_;
   std::map<WorkerId, std::vector<RunId>> leased_;
-  std::map<std::string, int> queued_;
+  Queued queued_;
 
   std::map<std::int64_t, Policy> policies_;
   std::set<std::int64_t> stored_policies_;            ///< known to be committed

@@ -323,5 +323,9 @@ inline constexpr char kTidyPresences[] =
     " AND NOT EXISTS (SELECT 1 FROM @.runs r WHERE r.claimed_by = p.worker)";
 inline constexpr char kTryWatch[] =
     "SELECT pg_try_advisory_lock(hashtextextended('holdfast @. watch', 0))";
+/// Whether nobody watches, and how many may. Holds the lock no longer than it takes to say so.
+inline constexpr char kMayWatch[] =
+    "SELECT pg_try_advisory_xact_lock(hashtextextended('holdfast @. watch', 0)), "
+    "(SELECT count(*) FROM @.presences WHERE state = 'held')";
 
 }  // namespace holdfast::postgres

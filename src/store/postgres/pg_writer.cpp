@@ -223,7 +223,7 @@ void PgWriter::commit(Session& session) {
   if (!db.warning().empty()) throw UnknownCommit(target_, db.warning());
   if (results.back().command() != "COMMIT") throw UnknownCommit(target_, "it ended otherwise");
   session.rows.committed();
-  for (const auto& [agent, number] : session.rows.queued()) session.queued[agent] += number;
+  for (const auto& [what, number] : session.rows.queued()) session.queued[what] += number;
 }
 
 }  // namespace holdfast::postgres

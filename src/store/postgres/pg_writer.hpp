@@ -22,8 +22,8 @@ namespace holdfast::postgres {
 class PgWriter {
  public:
   using Work = std::function<void(Rows&)>;
-  /// Runs were put on the queue: how many of each agent.
-  using OnQueued = std::function<void(const std::map<std::string, int>&)>;
+  /// Runs were put on the queue, by what is committed.
+  using OnQueued = std::function<void(const Queued&)>;
 
   PgWriter(const Target&, Env&, PgRows::IsGone, PgRows::Clock, OnQueued);
   PgWriter(const PgWriter&) = delete;
@@ -46,7 +46,7 @@ class PgWriter {
         : rows(std::move(is_gone), std::move(clock)) {}
     std::unique_ptr<Connection> db;
     PgRows rows;
-    std::map<std::string, int> queued;  ///< by what the batch has committed
+    Queued queued;  ///< by what the batch has committed
   };
   using Batch = std::vector<Waiter*>;
 

@@ -149,8 +149,7 @@ class PostgresStore : public VerbStore {
   verbs::Look look(const ClaimRequest& request) override {
     if (request.only) return {true, std::nullopt};
     if (const auto known = wake_.recall(request)) return *known;
-    const auto news = wake_.news();
-    const verbs::Look seen = readers_.ask([&](PgRows&, Connection& db) {
+    verbs::Look seen = readers_.ask([&](PgRows&, Connection& db) {
       Array agents(Array::Of::texts);
       for (const AgentOffer& offer : request.agents) agents.add(offer.name);
       Array queues(Array::Of::texts);
@@ -164,7 +163,7 @@ class PostgresStore : public VerbStore {
       if (first <= now) return verbs::Look{true, std::nullopt};
       return verbs::Look{false, first - now};
     });
-    wake_.remember(request, seen, news);
+    wake_.remember(seen);
     return seen;
   }
 
@@ -175,7 +174,7 @@ class PostgresStore : public VerbStore {
       ClaimResult result = VerbStore::claim(request);
       if (request.only) return result;
       wake_.remember_claim(request, result.runs.size());
-      const bool is_settled = !result.runs.empty() || wake_.found_nothing(request.worker);
+      const bool is_settled = !result.runs.empty() || wake_.found_nothing();
       if (is_settled || tries == kClaimTries) return result;
       env_.sleep_for(Duration(1 + static_cast<std::int64_t>(env_.unit_random() * 4)), {});
     }
@@ -261,6 +260,7 @@ class PostgresStore : public VerbStore {
 
   void forget_worker(const WorkerId& id) override {
     HOLDFAST_FAILPOINT("store.forget_worker.before");
+    wake_.forget(id);
     transact([&](Rows& rows) { static_cast<PgRows&>(rows).then(kForgetWorker, Params(id)); }, {});
     HOLDFAST_FAILPOINT("store.forget_worker.after");
   }
