@@ -79,6 +79,9 @@ struct ToolSpec {
   bool has_probe() const { return !probe_command.empty() || static_cast<bool>(probe); }
 };
 
+/// What becomes of a run whose budget is used up: it completes with what it has, or asks a person.
+enum class OnBudget { stop, ask };
+
 /// An LLM tool loop (spec, section 11 `[agents.NAME]`).
 struct AgentSpec {
   std::string name;
@@ -86,6 +89,8 @@ struct AgentSpec {
   std::string system;
   std::vector<std::string> tools;
   int max_iterations = 20;
+  Budget budget;
+  OnBudget on_budget = OnBudget::stop;
   std::string queue = "default";
   std::vector<FailureClass> fallback_on;
   std::optional<Duration> approval_timeout;

@@ -89,6 +89,16 @@ struct EndRun {
   std::string finish = {};
 };
 
+/// What the present drive of a run has used up, counted from its journal: a segment that takes over
+/// counts on. A redrive begins anew.
+struct Spent {
+  Usage usage;
+  int model_calls = 0;
+  int tool_calls = 0;
+  Duration time{};              ///< since its first claim, waits for people left out
+  int earlier_model_calls = 0;  ///< recorded by the drives before
+};
+
 /// The durable side of a running task. A handler runs from the top in every segment; steps that are
 /// recorded return their recorded results at once, the first missing one runs (spec, section 5).
 ///
@@ -130,6 +140,13 @@ class RunContext {
     question.prompt = std::move(prompt);
     return ask(question).values;
   }
+
+  /// Asks the store for its clock.
+  virtual Spent spent() const = 0;
+
+  /// Does the journal hold the step that `step` would be asked for next under this name, or under a
+  /// key of its own?
+  virtual bool is_recorded(std::string_view name, const std::string& key = {}) const = 0;
 
   /// Requested when the segment should come to its end.
   virtual std::stop_token stop_token() const = 0;

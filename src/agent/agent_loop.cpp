@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/budget_watch.hpp"
 #include "agent/definition.hpp"
 #include "agent/recorded_outcome.hpp"
 #include "agent/turn.hpp"
@@ -41,6 +42,7 @@ class AgentSegment {
         chain_(chain),
         tools_(tools),
         limits_(limits),
+        budget_(context, terms),
         iterations_(context.run().iterations) {}
 
   Json run() {
@@ -49,9 +51,12 @@ class AgentSegment {
       Turn turn = next_turn(number);
       request_.messages.push_back(turn.message());
       last_text_ = turn.text;
+      if (!turn.text.empty()) partial_ = turn.text;
       // A pause is no end: the model goes on from what it said so far.
       if (turn.calls.empty() && turn.finish == "pause") continue;
       if (turn.calls.empty()) return answer_of(turn);
+      // Before a person is asked about calls that would not be made.
+      if (!is_recorded(turn.calls.back())) budget_.check(Spender::tool, partial_);
       ask_for_input(turn);
       ask_for_approval(turn);
       for (const PlannedCall& planned : turn.calls) answer_call(planned);
@@ -83,6 +88,7 @@ class AgentSegment {
   Turn next_turn(int number) {
     StepOptions options;
     options.kind = StepKind::model;
+    if (!context_.is_recorded("model")) budget_.check(Spender::model, partial_);
     const Json recorded = context_.step("model", options, [&](const StepContext& step) {
       refuse_beyond_limit();
       CallContext call;
@@ -219,6 +225,10 @@ class AgentSegment {
     return options;
   }
 
+  bool is_recorded(const PlannedCall& planned) const {
+    return context_.is_recorded(step_name(planned), step_options(planned).key);
+  }
+
   Json refused_step(const PlannedCall& planned) {
     return context_.step(step_name(planned), step_options(planned), [&](const StepContext&) {
       return StepResult{to_recorded({*planned.problem, true}), std::nullopt};
@@ -226,6 +236,7 @@ class AgentSegment {
   }
 
   Json tool_step(const PlannedCall& planned) {
+    if (!is_recorded(planned)) budget_.check(Spender::tool, partial_);
     const ToolTerms* tool = terms_.find(planned.call.name);
     StepOptions options = step_options(planned);
     if (tool) {
@@ -261,16 +272,19 @@ class AgentSegment {
   ModelChain& chain_;
   Toolbox& tools_;
   const Limits& limits_;
+  BudgetWatch budget_;
   ModelRequest request_;
   int iterations_;
   std::string last_text_;
+  std::string partial_;  ///< the newest text that is one
 };
 
 }  // namespace
 
-Handler make_agent(const AgentSpec& spec, ModelChain& chain, Toolbox& tools, const Limits& limits) {
+Handler make_agent(const AgentSpec& spec, ModelChain& chain, Toolbox& tools, const Limits& limits,
+                   const std::vector<ProviderSpec>& providers) {
   // For a run that carries no definition: one that was made before its agent's first claim.
-  const Json own = agent_definition(spec, tools);
+  const Json own = agent_definition(spec, tools, providers);
   return [own, &chain, &tools, limits](RunContext& context) -> Json {
     const Json& carried = context.run().definition;
     const AgentTerms terms = parse_definition(carried.is_null() ? own : carried);

@@ -35,6 +35,8 @@ struct Journal {
     std::string result;  ///< as text: what comes back was stored
   };
   std::vector<Entry> entries;
+  std::size_t drive_begins_at = 0;           ///< its first entry
+  Duration time{};                           ///< that the drive has taken
   std::map<std::string, Reply> replies;      ///< by question key
   std::map<std::string, std::string> asked;  ///< the calls' text at each question's first asking
 
@@ -95,6 +97,32 @@ class FakeContext : public RunContext {
     const auto reply = journal_.replies.find(question.key);
     if (reply == journal_.replies.end()) throw Suspend{question};
     return reply->second;
+  }
+
+  Spent spent() const override {
+    Spent spent;
+    for (std::size_t i = journal_.drive_begins_at; i < journal_.entries.size(); ++i) {
+      const std::string& name = journal_.entries[i].name;
+      spent.model_calls += name == "model";
+      spent.tool_calls += name.starts_with("tool:");
+      if (name != "model") continue;
+      const Json usage = Json::parse(journal_.entries[i].result)["usage"];
+      spent.usage.total_tokens += usage["total_tokens"].get<std::int64_t>();
+      spent.usage.cost_usd += usage["cost_usd"].get<double>();
+    }
+    for (std::size_t i = 0; i < journal_.drive_begins_at; ++i) {
+      spent.earlier_model_calls += journal_.entries[i].name == "model";
+    }
+    spent.time = journal_.time;
+    return spent;
+  }
+  bool is_recorded(std::string_view name, const std::string& key) const override {
+    const auto number = numbers_.find(std::string(name));
+    return journal_.find(!key.empty()
+                             ? key
+                             : fmt::format("{}#{}", name,
+                                           (number == numbers_.end() ? 0 : number->second) + 1)) !=
+           nullptr;
   }
 
   std::stop_token stop_token() const override { return stop_.get_token(); }

@@ -42,6 +42,9 @@ struct AgentTerms {
   std::vector<std::string> models;
   std::vector<FailureClass> fallback_on;
   int max_iterations = 20;
+  Budget budget;
+  OnBudget on_budget = OnBudget::stop;
+  std::vector<std::string> unpriced;  ///< models without a price
   std::optional<Duration> approval_timeout;
   std::vector<ToolTerms> tools;
 

@@ -9,6 +9,7 @@
 
 #include "app/config_parts.hpp"
 #include "base/text.hpp"
+#include "core/budget.hpp"
 #include "core/validate.hpp"
 
 namespace holdfast {
@@ -131,6 +132,32 @@ void read_models(TableReader& table, AgentSpec& spec, const RuntimeOptions& opti
   }
 }
 
+void read_budget(TableReader& agent, AgentSpec& spec, const RuntimeOptions& options) {
+  std::string word = "stop";
+  agent.read("on_budget", word);
+  check_word(agent, "on_budget", word, {"stop", "ask"}, {});
+  spec.on_budget = word == "ask" ? OnBudget::ask : OnBudget::stop;
+  auto table = agent.find_table("budget");
+  if (!table) return;
+  const auto read_count = [&](const char* key, auto& limit) {
+    int count = 1;
+    if (!table->has(key)) return;
+    table->read(key, count, 1);
+    limit = count;
+  };
+  read_count("tokens", spec.budget.tokens);
+  read_count("model_calls", spec.budget.model_calls);
+  read_count("tool_calls", spec.budget.tool_calls);
+  table->read("time", spec.budget.time, kShortest);
+  if (table->has("cost_usd")) table->read("cost_usd", spec.budget.cost_usd.emplace(1), 1e-6, 1e9);
+  const auto unpriced = unpriced_models(spec.models, options.providers);
+  if (spec.budget.cost_usd && !unpriced.empty()) {
+    table->refuse("cost_usd", fmt::format("{} has no price: {}", unpriced.front(),
+                                          price_remedy(unpriced.front())));
+  }
+  table->finish();
+}
+
 void read_agent(TableReader& table, AgentSpec& spec, const RuntimeOptions& options,
                 ConfigProblems& problems) {
   if (!is_name_of(spec.name, "_-.")) {
@@ -150,6 +177,7 @@ void read_agent(TableReader& table, AgentSpec& spec, const RuntimeOptions& optio
     spec.tools.push_back(item.text);
   }
   table.read("max_iterations", spec.max_iterations, 1, 100000);
+  read_budget(table, spec, options);
   table.read("queue", spec.queue);
   if (!is_name_of(spec.queue, "_-.")) {
     table.refuse("queue", "expected at most 64 letters, digits, '_', '-' and '.'");

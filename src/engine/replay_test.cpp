@@ -151,5 +151,50 @@ TEST(Answers, OfAnEarlierDriveCountOnlyWhereTheyApproved) {
   EXPECT_EQ(changed_mind.find_answers("t", calls).verdicts[0], Verdict::denied);
 }
 
+TEST(Replay, CountsWhatThePresentDriveUsedUp) {
+  std::int64_t sequence = 0;
+  std::int64_t second = 0;
+  std::vector<Event> events;
+  const auto add = [&](EventKind kind, int after) {
+    events.push_back(event(++sequence, kind, {{"key", std::to_string(sequence)}}));
+    events.back().at = WallTime(std::chrono::seconds(second += after));
+  };
+  using enum EventKind;
+  add(queued, 0);
+  add(claimed, 100);
+  add(model, 1);
+  add(tool, 1);
+  EXPECT_EQ(Replay(events).drive().begun_at, WallTime(std::chrono::seconds(100)));
+  EXPECT_EQ(Replay(events).drive().tool_calls, 1);
+  add(approval_requested, 1);
+  add(approved, 60);
+  add(denied, 60);
+  add(claimed, 7);
+  EXPECT_EQ(Replay(events).drive().begun_at, WallTime(std::chrono::seconds(100)));
+  EXPECT_EQ(Replay(events).drive().waited, std::chrono::minutes(2));
+  EXPECT_EQ(Replay(events).drive().earlier_model_calls, 0);
+  add(failed, 1);
+  add(redriven, 1);
+  EXPECT_FALSE(Replay(events).drive().begun_at);
+  add(claimed, 69);
+  add(tool, 1);
+  add(tool, 1);
+  const Replay::Drive drive = Replay(events).drive();
+  EXPECT_EQ(drive.begun_at, WallTime(std::chrono::seconds(300)));
+  EXPECT_EQ(drive.waited, Duration::zero());
+  EXPECT_EQ(drive.tool_calls, 2);
+  EXPECT_EQ(drive.earlier_model_calls, 1);
+}
+
+TEST(Replay, KnowsWhichStepIsRecordedNext) {
+  Replay replay({recorded(1, "a", "a#1", 1), recorded(2, "tool:x", "t1.1", 2)});
+  EXPECT_TRUE(replay.holds("a", ""));
+  EXPECT_TRUE(replay.holds("tool:x", "t1.1"));
+  EXPECT_FALSE(replay.holds("tool:x", "t1.2"));
+  EXPECT_FALSE(replay.holds("b", ""));
+  replay.take(replay.next_key("a", ""), "a", false, false);
+  EXPECT_FALSE(replay.holds("a", ""));
+}
+
 }  // namespace
 }  // namespace holdfast

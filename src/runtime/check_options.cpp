@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "core/budget.hpp"
 #include "core/validate.hpp"
 #include "tool/check_spec.hpp"
 #include "tool/url_template.hpp"
@@ -154,6 +155,14 @@ void check_agent(const AgentSpec& agent, const RuntimeOptions& options,
     }
   }
   need_at_least_one(place + ".max_iterations", agent.max_iterations);
+  if (const auto problem = budget_problem(agent.budget); !problem.empty()) {
+    refuse(place + ".budget", problem);
+  }
+  const auto unpriced = unpriced_models(agent.models, options.providers);
+  if (agent.budget.cost_usd && !unpriced.empty()) {
+    refuse(place + ".budget.cost_usd",
+           fmt::format("{} has no price: {}", unpriced.front(), price_remedy(unpriced.front())));
+  }
   if (agent.queue.empty()) refuse(place + ".queue", "must not be empty");
   if (agent.approval_timeout) need_positive(place + ".approval_timeout", *agent.approval_timeout);
   if (agent.policy) check_policy(place + ".", *agent.policy, options.heartbeat);

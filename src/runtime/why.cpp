@@ -320,6 +320,9 @@ class Explainer {
         say("- {}: {}", name, brief(schema));
       }
     }
+    // Values of which some will do say so by an example of their own.
+    const Json* own = find_member(wait.schema, "examples");
+    if (own != nullptr && own->is_array() && !own->empty()) example = own->front();
     tell_deadline();
     if (is_overdue()) return offer("cancel {}", run_.id);
     say("After the answer it {}.", after_decision());
