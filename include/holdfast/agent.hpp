@@ -89,6 +89,7 @@ struct AgentSpec {
   std::string system;
   std::vector<std::string> tools;
   int max_iterations = 20;
+  int max_repeats = 5;  ///< turns in a row with the same calls and results that end it; 0: none do
   Budget budget;
   OnBudget on_budget = OnBudget::stop;
   std::string queue = "default";

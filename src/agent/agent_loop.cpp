@@ -14,6 +14,7 @@
 #include "agent/budget_watch.hpp"
 #include "agent/definition.hpp"
 #include "agent/recorded_outcome.hpp"
+#include "agent/repeat_watch.hpp"
 #include "agent/turn.hpp"
 #include "base/guard.hpp"
 #include "base/text.hpp"
@@ -43,6 +44,7 @@ class AgentSegment {
         tools_(tools),
         limits_(limits),
         budget_(context, terms),
+        repeats_(context, terms.max_repeats),
         iterations_(context.run().iterations) {}
 
   Json run() {
@@ -52,6 +54,7 @@ class AgentSegment {
       request_.messages.push_back(turn.message());
       last_text_ = turn.text;
       if (!turn.text.empty()) partial_ = turn.text;
+      repeats_.check(turn);
       // A pause is no end: the model goes on from what it said so far.
       if (turn.calls.empty() && turn.finish == "pause") continue;
       if (turn.calls.empty()) return answer_of(turn);
@@ -201,6 +204,7 @@ class AgentSegment {
   void answer_call(const PlannedCall& planned) {
     const ToolOutcome outcome =
         from_recorded(planned.problem ? refused_step(planned) : tool_step(planned));
+    repeats_.add(outcome);
     Message message;
     message.role = Message::Role::tool;
     message.text = result_text(outcome.result);
@@ -273,6 +277,7 @@ class AgentSegment {
   Toolbox& tools_;
   const Limits& limits_;
   BudgetWatch budget_;
+  RepeatWatch repeats_;
   ModelRequest request_;
   int iterations_;
   std::string last_text_;

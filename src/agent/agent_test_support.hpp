@@ -188,6 +188,7 @@ class FakeToolbox : public Toolbox {
   std::vector<StepContext> contexts;
   std::vector<ToolSpec> executed;               ///< as the call was to be made
   std::map<std::string, ToolOutcome> outcomes;  ///< by tool; else {"ok": true}
+  std::function<void()> on_call;                ///< before each; may be empty
 
   ToolSpec& add(const std::string& name) {
     ToolSpec spec;
@@ -201,6 +202,7 @@ class FakeToolbox : public Toolbox {
   }
   ToolOutcome call(const ToolSpec& spec, const Json& arguments,
                    const StepContext& context) override {
+    if (on_call) on_call();
     called.emplace_back(spec.name, arguments);
     executed.push_back(spec);
     contexts.push_back(context);

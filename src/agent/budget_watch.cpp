@@ -34,8 +34,8 @@ void BudgetWatch::check(Spender spender, const std::string& partial) {
     // Raised limits are those of one drive: a redrive begins with the configured ones.
     question.key = fmt::format("budget#{}.{}", context_.run().redrive_count + 1, ++asked_);
     question.schema = budget_schema();
-    question.prompt = "T" + why.substr(1) +
-                      ". Give the drive a higher limit, or end it with {\"end\": true}.";
+    question.prompt =
+        "T" + why.substr(1) + ". Give the drive a higher limit, or end it with {\"end\": true}.";
     question.timeout = timeout_;
     const Reply reply = context_.ask(question);
     if (reply.expired || ends(reply.values)) end(why, partial);

@@ -150,6 +150,7 @@ Json agent_definition(const AgentSpec& spec, const Toolbox& tools,
                      {"models", spec.models},
                      {"fallback_on", Json::array()},
                      {"max_iterations", spec.max_iterations},
+                     {"max_repeats", spec.max_repeats},
                      {"approval_timeout_ms", milliseconds(spec.approval_timeout)},
                      {"tools", Json::array()}};
   if (!spec.budget.is_empty()) definition["budget"] = encode(spec.budget);
@@ -184,6 +185,7 @@ AgentTerms parse_definition(const Json& json) {
     terms.max_iterations = json.at("max_iterations").get<int>();
     terms.approval_timeout = optional_duration(json, "approval_timeout_ms");
     // Younger than the first definitions: what is not there is not limited.
+    terms.max_repeats = json.value("max_repeats", 0);
     terms.budget = decode_budget(json.value("budget", Json::object()));
     if (json.value("on_budget", "stop") == "ask") terms.on_budget = OnBudget::ask;
     terms.unpriced = json.value("unpriced", std::vector<std::string>{});

@@ -42,6 +42,7 @@ struct AgentTerms {
   std::vector<std::string> models;
   std::vector<FailureClass> fallback_on;
   int max_iterations = 20;
+  int max_repeats = 0;
   Budget budget;
   OnBudget on_budget = OnBudget::stop;
   std::vector<std::string> unpriced;  ///< models without a price

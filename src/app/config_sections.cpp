@@ -177,6 +177,10 @@ void read_agent(TableReader& table, AgentSpec& spec, const RuntimeOptions& optio
     spec.tools.push_back(item.text);
   }
   table.read("max_iterations", spec.max_iterations, 1, 100000);
+  table.read("max_repeats", spec.max_repeats, 0, 100000);
+  if (spec.max_repeats == 1) {
+    table.refuse("max_repeats", "expected 0 (no limit) or at least 2: one turn is no repetition");
+  }
   read_budget(table, spec, options);
   table.read("queue", spec.queue);
   if (!is_name_of(spec.queue, "_-.")) {

@@ -85,6 +85,7 @@ models = ["main/meta/llama", "demo/script"]
 system = "You sort."
 tools = ["lookup", "create"]
 max_iterations = 4
+max_repeats = 3
 queue = "mail"
 fallback_on = ["auth", "context_length"]
 approval_timeout = "1d"
@@ -167,6 +168,7 @@ TEST(Config, ReadsAgentsAndTools) {
   EXPECT_EQ(agent.system, "You sort.");
   EXPECT_EQ(agent.tools, (std::vector<std::string>{"lookup", "create"}));
   EXPECT_EQ(agent.max_iterations, 4);
+  EXPECT_EQ(agent.max_repeats, 3);
   EXPECT_EQ(agent.queue, "mail");
   EXPECT_EQ(agent.fallback_on,
             (std::vector<FailureClass>{FailureClass::auth, FailureClass::context_length}));
@@ -284,6 +286,7 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
       {"[agents.a]\nmodels = [\"gpt\"]", "f.toml:2: agents.a.models: expected \"provider/model\""},
       {"[agents.a]\nmodels = []", "f.toml:2: agents.a.models: expected at least one"},
       {"[agents.a]\nmodels = [\"x/y\"]\nmax_iterations = 0", "f.toml:3: agents.a.max_iterations"},
+      {"[agents.a]\nmodels = [\"x/y\"]\nmax_repeats = 1", "f.toml:3: agents.a.max_repeats"},
       {"[agents.a]\nmodels = [\"x/y\"]\nlease = { heartbeat = \"1s\" }",
        "belongs to the process and not to an agent"},
       {"[agents.a]\nmodels = [\"x/y\"]\nfallback_on = [\"sometimes\"]", "no such failure class"},

@@ -1,7 +1,7 @@
 #pragma once
 
 // What a drive of a run may use up: the limits, what is said of a spent one, and the question that
-// a person is asked about it (docs/decisions, 0030).
+// a person is asked about it (docs/decisions, 0023).
 
 #include <string>
 #include <vector>

@@ -155,6 +155,9 @@ void check_agent(const AgentSpec& agent, const RuntimeOptions& options,
     }
   }
   need_at_least_one(place + ".max_iterations", agent.max_iterations);
+  if (agent.max_repeats < 0 || agent.max_repeats == 1) {
+    refuse(place + ".max_repeats", "must be 0 (no limit) or at least 2");
+  }
   if (const auto problem = budget_problem(agent.budget); !problem.empty()) {
     refuse(place + ".budget", problem);
   }
