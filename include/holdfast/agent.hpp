@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,6 +36,7 @@ struct ProviderSpec {
   Duration idle_timeout = std::chrono::seconds(120);
   std::map<std::string, std::string> headers;
   std::map<std::string, Price> prices;
+  std::map<std::string, std::int64_t> context_window;  ///< by model, in tokens
   std::string script;  ///< scripted: path of the JSON file
 };
 

@@ -52,6 +52,7 @@ class AgentSegment {
     for (int number = 1;; ++number) {
       Turn turn = next_turn(number);
       request_.messages.push_back(turn.message());
+      request_.leaves_out = std::max(request_.leaves_out, turn.leaves_out);
       last_text_ = turn.text;
       if (!turn.text.empty()) partial_ = turn.text;
       repeats_.check(turn);
@@ -98,7 +99,7 @@ class AgentSegment {
       call.stop = step.stop;
       call.timeout = step.timeout;
       HOLDFAST_FAILPOINT("model.before");
-      const ModelReply reply = chain_.complete(terms_.models, terms_.fallback_on, request_, call);
+      const ModelReply reply = ask_model(call);
       HOLDFAST_FAILPOINT("model.after");
       ++iterations_;
       return StepResult{to_json(plan_turn(number, reply, terms_, limits_)), reply.usage};
@@ -109,6 +110,15 @@ class AgentSegment {
       fail_configuration(
           "bad_model_step",
           fmt::format("the recorded reply of turn {} cannot be read: {}", number, error.what()));
+    }
+  }
+
+  ModelReply ask_model(const CallContext& call) {
+    try {
+      return chain_.complete(terms_.models, terms_.fallback_on, request_, call);
+    } catch (const TruncatedFailure& error) {
+      throw EndRun{Reason::context_truncated, cut(error.failure().message, limits_.error_bytes),
+                   std::nullopt};
     }
   }
 

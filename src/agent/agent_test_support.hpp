@@ -160,7 +160,9 @@ class ScriptedChain : public ModelChain {
   std::vector<ModelReply> replies;
   std::map<std::size_t, std::vector<std::string>> requests;  ///< by turn, each as text
   ModelRequest last;
+  std::vector<int> leaves_out;  ///< of each request
   std::optional<Failure> failure;
+  std::optional<std::size_t> truncates_at;  ///< a turn whose request fits no model
 
   ModelReply complete(const std::vector<std::string>&, const std::vector<FailureClass>&,
                       const ModelRequest& request, const CallContext&) override {
@@ -169,6 +171,13 @@ class ScriptedChain : public ModelChain {
       turn += message.role == Message::Role::assistant;
     requests[turn].push_back(text_of(request));
     last = request;
+    leaves_out.push_back(request.leaves_out);
+    if (truncates_at == turn) {
+      Failure truncated;
+      truncated.cls = FailureClass::context_length;
+      truncated.message = "it does not fit";
+      throw TruncatedFailure(truncated);
+    }
     if (failure) throw FailureError(*failure);
     if (calls() > 100) throw std::logic_error("the loop does not end");
     return replies.at(std::min(turn, replies.size() - 1));

@@ -46,6 +46,17 @@ void read_prices(TableReader& table, ProviderSpec& spec) {
   }
 }
 
+void read_windows(TableReader& table, ProviderSpec& spec) {
+  auto windows = table.find_table("context_window");
+  if (!windows) return;
+  for (const std::string& model : windows->keys()) {
+    int tokens = 1;
+    windows->read(model, tokens, 1, 1000000000);
+    spec.context_window[model] = tokens;
+  }
+  windows->finish();
+}
+
 void read_provider(TableReader& table, const std::string& folder, ProviderSpec& spec,
                    ConfigProblems& problems) {
   if (!is_name_of(spec.name, "_-.")) {
@@ -78,6 +89,7 @@ void read_provider(TableReader& table, const std::string& folder, ProviderSpec& 
   table.read("idle_timeout", spec.idle_timeout, kShortest);
   read_headers(table, spec.headers, "use api_key_env = \"NAME_OF_A_VARIABLE\"", problems);
   read_prices(table, spec);
+  read_windows(table, spec);
   table.read("script", spec.script);
   if (!spec.script.empty()) spec.script = resolve_path(folder, spec.script);
 

@@ -77,6 +77,7 @@ first_byte_timeout = "2s"
 idle_timeout = "3s"
 headers = { "x-team" = "ops" }
 prices = { "gpt-5-mini" = { input = 0.25, output = 2 } }
+context_window = { "gpt-5-mini" = 100000, "my.own" = 4096 }
 [providers.demo]
 kind = "scripted"
 script = "turns.json"
@@ -157,6 +158,8 @@ TEST(Config, ReadsProviders) {
   EXPECT_EQ(main.headers.at("x-team"), "ops");
   EXPECT_EQ(main.prices.at("gpt-5-mini").input, 0.25);
   EXPECT_EQ(main.prices.at("gpt-5-mini").output, 2);
+  EXPECT_EQ(main.context_window,
+            (std::map<std::string, std::int64_t>{{"gpt-5-mini", 100000}, {"my.own", 4096}}));
   EXPECT_EQ(o.providers[1].script, "turns.json");
 }
 
@@ -285,6 +288,8 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
       {"[agents.a]\nsystem = \"x\"", "f.toml:1: agents.a.models: missing"},
       {"[agents.a]\nmodels = [\"gpt\"]", "f.toml:2: agents.a.models: expected \"provider/model\""},
       {"[agents.a]\nmodels = []", "f.toml:2: agents.a.models: expected at least one"},
+      {"[providers.x]\nbase_url = \"http://h\"\ncontext_window = { m = 0 }",
+       "f.toml:3: providers.x.context_window.m"},
       {"[agents.a]\nmodels = [\"x/y\"]\nmax_iterations = 0", "f.toml:3: agents.a.max_iterations"},
       {"[agents.a]\nmodels = [\"x/y\"]\nmax_repeats = 1", "f.toml:3: agents.a.max_repeats"},
       {"[agents.a]\nmodels = [\"x/y\"]\nlease = { heartbeat = \"1s\" }",

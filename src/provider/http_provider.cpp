@@ -280,6 +280,10 @@ class HttpProvider final : public Provider {
     return Call(spec_, *dialect_, secrets, env_, limits_, model, request, context).run();
   }
 
+  std::optional<std::int64_t> request_room(const std::string& model) const override {
+    return holdfast::request_room(spec_, model);
+  }
+
  private:
   const ProviderSpec spec_;
   const std::unique_ptr<const Dialect> dialect_;

@@ -89,6 +89,9 @@ void check_provider_spec(const ProviderSpec& provider) {
                       price.input >= 0 && price.output >= 0;
     if (!sane) refuse(place + ".prices." + model, "prices are numbers that are not negative");
   }
+  for (const auto& [model, tokens] : provider.context_window) {
+    if (tokens < 1) refuse(place + ".context_window." + model, "must be at least 1 token");
+  }
 }
 
 // What model APIs take as a function's name.
