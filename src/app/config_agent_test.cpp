@@ -11,14 +11,14 @@ const std::string kProvider =
     "[providers.main]\nbase_url = \"http://127.0.0.1:1/v1\"\n"
     "prices = { m = { input = 1, output = 2 } }\n";
 
-RuntimeOptions parse(const std::string& text) {
+RuntimeOptions parse_agents(const std::string& text) {
   return parse_configuration(kProvider + text, "f.toml", "");
 }
 
 /// The message with which a text is refused; its lines begin behind those of the provider.
-std::string problem_of(const std::string& text) {
+std::string agent_problem(const std::string& text) {
   try {
-    parse(text);
+    parse_agents(text);
   } catch (const RefusedError& error) {
     return error.what();
   }
@@ -26,7 +26,7 @@ std::string problem_of(const std::string& text) {
 }
 
 TEST(ConfigBudget, ReadsEveryLimit) {
-  const auto options = parse(R"(
+  const auto options = parse_agents(R"(
 [agents.a]
 models = ["main/m"]
 on_budget = "ask"
@@ -54,16 +54,16 @@ TEST(ConfigBudget, NamesTheKeyAndTheLineOfWhatCannotBe) {
       {"budget = { tool_calls = \"5\" }", "f.toml:6: agents.a.budget.tool_calls"},
       {"on_budget = \"halt\"", "f.toml:6: agents.a.on_budget: expected stop or ask"}};
   for (const auto& [line, expected] : cases) {
-    const std::string problem = problem_of("[agents.a]\nmodels = [\"main/m\"]\n" + line + "\n");
+    const std::string problem = agent_problem("[agents.a]\nmodels = [\"main/m\"]\n" + line + "\n");
     EXPECT_NE(problem.find(expected), std::string::npos) << line << ": " << problem;
   }
 }
 
 TEST(ConfigBudget, OfMoneyNeedsThePriceOfEveryModel) {
   const std::string budget = "budget = { cost_usd = 1 }\n";
-  EXPECT_EQ(problem_of("[agents.a]\nmodels = [\"main/m\"]\n" + budget), "");
+  EXPECT_EQ(agent_problem("[agents.a]\nmodels = [\"main/m\"]\n" + budget), "");
   const std::string problem =
-      problem_of("[agents.a]\nmodels = [\"main/m\", \"main/free\"]\n" + budget);
+      agent_problem("[agents.a]\nmodels = [\"main/m\", \"main/free\"]\n" + budget);
   EXPECT_NE(problem.find("f.toml:6: agents.a.budget.cost_usd: main/free has no price"),
             std::string::npos)
       << problem;

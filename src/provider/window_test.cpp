@@ -37,6 +37,7 @@ TEST(RequestRoom, LeavesAnthropicTheTokensThatTheAnswerMayTake) {
   spec.max_tokens = 1000;
   EXPECT_EQ(request_room(spec, "claude-sonnet-4-5"), 200000 - 20000);
   spec.context_window = {{"claude-x", 1000}};
+  spec.max_tokens = 50;
   EXPECT_EQ(request_room(spec, "claude-x"), 900);
   spec.max_tokens = 16384;
   EXPECT_EQ(request_room(spec, "claude-x"), 500);
