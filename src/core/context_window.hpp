@@ -2,7 +2,7 @@
 
 // How much of a conversation a model can be sent, and what is left out of it where that is too
 // much: whole turns (an answer of the model with the results of its calls), the oldest first. The
-// system text, the task and the last turn stay (docs/decisions, 0032). Pure.
+// system text, the task and the last turn stay (docs/decisions, 0025). Pure.
 
 #include <cstdint>
 #include <optional>
