@@ -1,7 +1,6 @@
 #include "agent/budget_watch.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -26,16 +25,21 @@ void BudgetWatch::check(Spender spender, const std::string& partial) {
                                    unpriced_.front(), price_remedy(unpriced_.front())));
   }
   const Spent spent = context_.spent();
-  for (;;) {
-    const std::string why = spent_text(budget_, spent, spender);
-    if (HOLDFAST_GUARD("agent_budget", why.empty())) return;
+  for (bool was_raised = false;; was_raised = true) {
+    const std::vector<SpentLimit> limits = spent_limits(budget_, spent, spender);
+    if (HOLDFAST_GUARD("agent_budget", limits.empty())) return;
+    std::string why;
+    for (const SpentLimit& limit : limits) why += (why.empty() ? "" : "; ") + limit.text;
     if (on_budget_ == OnBudget::stop) end(why, partial);
     Question question;
     // Raised limits are those of one drive: a redrive begins with the configured ones.
     question.key = fmt::format("budget#{}.{}", context_.run().redrive_count + 1, ++asked_);
-    question.schema = budget_schema();
-    question.prompt =
-        "T" + why.substr(1) + ". Give the drive a higher limit, or end it with {\"end\": true}.";
+    question.schema = budget_schema(budget_, spent, limits);
+    question.schema_counts = false;
+    question.prompt = fmt::format(
+        "{}: {}. Give the drive a higher limit than what is used, or end it with "
+        "{{\"end\": true}}.",
+        was_raised ? "The limits that were given do not suffice" : "The run waits", why);
     question.timeout = timeout_;
     const Reply reply = context_.ask(question);
     if (reply.expired || ends(reply.values)) end(why, partial);

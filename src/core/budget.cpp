@@ -11,35 +11,49 @@ namespace holdfast {
 namespace {
 
 template <class T>
+void raise_to(std::optional<T>& limit, const T& given) {
+  limit = std::max(limit.value_or(given), given);
+}
+
+template <class T>
 void take_limit(const Json& answer, const char* key, std::optional<T>& limit) {
   const Json* found = find_member(answer, key);
-  if (found != nullptr && found->is_number()) limit = found->get<T>();
+  if (found != nullptr && found->is_number()) raise_to(limit, found->get<T>());
+}
+
+/// What a person might give: as much again, beyond what is used.
+Json twice(const Budget& budget, const Spent& spent, const std::string& key) {
+  if (key == "tokens") return spent.usage.total_tokens + *budget.tokens;
+  if (key == "cost_usd") return spent.usage.cost_usd + *budget.cost_usd;
+  if (key == "model_calls") return spent.model_calls + *budget.model_calls;
+  if (key == "tool_calls") return spent.tool_calls + *budget.tool_calls;
+  const Duration time = spent.time + *budget.time;
+  return fmt::format("{}m", std::chrono::ceil<std::chrono::minutes>(time).count());
 }
 
 }  // namespace
 
-std::string spent_text(const Budget& budget, const Spent& spent, Spender spender) {
-  const auto is_spent = [](const auto& limit, const auto& used) { return limit && used >= *limit; };
-  const auto text = [](const auto& limit, const char* unit, const auto& used) {
-    return fmt::format("the budget of {} {} is used up ({})", limit, unit, used);
+std::vector<SpentLimit> spent_limits(const Budget& budget, const Spent& spent, Spender spender) {
+  std::vector<SpentLimit> limits;
+  const auto look = [&](const char* key, const auto& limit, const auto& used, auto&& text) {
+    if (!limit || used < *limit) return;
+    limits.push_back(
+        {key, fmt::format("the budget of {} is used up ({})", text(*limit), text(used))});
   };
-  if (is_spent(budget.tokens, spent.usage.total_tokens)) {
-    return text(*budget.tokens, "tokens", spent.usage.total_tokens);
+  const auto counted = [](const char* unit) {
+    return [unit](std::int64_t n) { return fmt::format("{} {}{}", n, unit, n == 1 ? "" : "s"); };
+  };
+  look("tokens", budget.tokens, spent.usage.total_tokens, counted("token"));
+  look("cost_usd", budget.cost_usd, spent.usage.cost_usd,
+       [](double usd) { return fmt::format("{:.6g} US dollars", usd); });
+  look("time", budget.time, spent.time,
+       [](Duration time) { return format_duration(time) + " of time"; });
+  if (spender == Spender::model) {
+    look("model_calls", budget.model_calls, spent.model_calls, counted("model call"));
+  } else {
+    look("tool_calls", budget.tool_calls, spent.tool_calls, counted("tool call"));
   }
-  if (is_spent(budget.cost_usd, spent.usage.cost_usd)) {
-    return text(*budget.cost_usd, "US dollars", fmt::format("{:.4f}", spent.usage.cost_usd));
-  }
-  if (is_spent(budget.time, spent.time)) {
-    return fmt::format("the budget of {} of time is used up ({})", format_duration(*budget.time),
-                       format_duration(spent.time));
-  }
-  if (spender == Spender::model && is_spent(budget.model_calls, spent.model_calls)) {
-    return text(*budget.model_calls, "model calls", spent.model_calls);
-  }
-  if (spender == Spender::tool && is_spent(budget.tool_calls, spent.tool_calls)) {
-    return text(*budget.tool_calls, "tool calls", spent.tool_calls);
-  }
-  return {};
+  return limits;
 }
 
 Budget merged(const Budget& own, const Budget& of_agent) {
@@ -86,18 +100,37 @@ std::string price_remedy(const std::string& target) {
                      target.substr(0, slash));
 }
 
-Json budget_schema() {
-  const Json count = {{"type", "integer"}, {"minimum", 1}, {"maximum", 2147483647}};
+Json budget_schema(const Budget& budget, const Spent& spent,
+                   const std::vector<SpentLimit>& limits) {
+  Json properties = {{"end", {{"enum", {true}}}}};
+  const auto count = [&](const char* key, const auto& limit, std::int64_t used, std::int64_t most) {
+    if (!limit) return;
+    const std::int64_t least = std::max<std::int64_t>(*limit, used + 1);
+    properties[key] = {{"type", "integer"}, {"minimum", least}, {"maximum", most}};
+  };
+  constexpr std::int64_t kMostCalls = 2147483647;
+  count("tokens", budget.tokens, spent.usage.total_tokens, std::int64_t{1} << 53);
+  count("model_calls", budget.model_calls, spent.model_calls, kMostCalls);
+  count("tool_calls", budget.tool_calls, spent.tool_calls, kMostCalls);
+  if (budget.cost_usd) {
+    const double least = std::max(*budget.cost_usd, spent.usage.cost_usd);
+    properties["cost_usd"] = {{"type", "number"}, {"exclusiveMinimum", least}, {"maximum", 1e9}};
+  }
+  // A text cannot be compared here: one that is too short is asked about again.
+  if (budget.time) {
+    properties["time"] = {{"type", "string"}, {"pattern", "^[0-9]{1,9}(ms|s|m|h|d)$"}};
+  }
+  Json needed = Json::array();
+  Json example = Json::object();
+  for (const SpentLimit& limit : limits) {
+    needed.push_back(limit.key);
+    example[limit.key] = twice(budget, spent, limit.key);
+  }
   return {{"type", "object"},
-          {"properties",
-           {{"tokens", {{"type", "integer"}, {"minimum", 1}, {"maximum", std::int64_t{1} << 53}}},
-            {"cost_usd", {{"type", "number"}, {"exclusiveMinimum", 0}}},
-            {"time", {{"type", "string"}, {"pattern", "^[0-9]{1,12}(ms|s|m|h|d)$"}}},
-            {"model_calls", count},
-            {"tool_calls", count},
-            {"end", {{"type", "boolean"}}}}},
-          {"examples", Json::array({{{"tokens", 200000}}})},
-          {"minProperties", 1},
+          {"properties", properties},
+          {"if", {{"not", {{"required", {"end"}}}}}},
+          {"then", {{"required", needed}}},
+          {"examples", Json::array({example})},
           {"additionalProperties", false}};
 }
 
@@ -106,7 +139,7 @@ void raise(Budget& budget, const Json& answer) {
   take_limit(answer, "cost_usd", budget.cost_usd);
   take_limit(answer, "model_calls", budget.model_calls);
   take_limit(answer, "tool_calls", budget.tool_calls);
-  if (const auto time = parse_duration(text_member(answer, "time"))) budget.time = time;
+  if (const auto time = parse_duration(text_member(answer, "time"))) raise_to(budget.time, *time);
 }
 
 bool ends(const Json& answer) {

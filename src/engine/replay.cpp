@@ -270,8 +270,8 @@ std::string turn_digest(const RunId& run, const Question& question) {
   Json turn = {{"run", run},
                {"kind", question.kind == WaitKind::approval ? "approval" : "input"},
                {"key", question.key},
-               {"calls", std::move(calls)},
-               {"schema", question.schema}};
+               {"calls", std::move(calls)}};
+  if (question.schema_counts) turn["schema"] = question.schema;
   if (!question.terms.empty()) turn["terms"] = question.terms;
   // Half of it is short enough to be typed and long enough to be unique.
   return sha256_hex(dump_json(turn)).substr(0, 32);

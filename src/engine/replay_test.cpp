@@ -123,6 +123,17 @@ TEST(TurnDigest, ChangesWithRunPlaceAndArguments) {
   EXPECT_NE(turn_digest("r", other), digest);
 }
 
+TEST(TurnDigest, KnowsWhetherTheSchemaIsPartOfTheQuestion) {
+  Question question;
+  question.key = "input#1.1";
+  question.schema = {{"minimum", 1}};
+  Question other = question;
+  other.schema = {{"minimum", 2}};
+  EXPECT_NE(turn_digest("r", question), turn_digest("r", other));
+  question.schema_counts = other.schema_counts = false;
+  EXPECT_EQ(turn_digest("r", question), turn_digest("r", other));
+}
+
 TEST(Answers, GatherTheVerdictsOfEachCall) {
   const auto calls = two_calls().calls;
   Replay replay(
