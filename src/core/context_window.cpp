@@ -34,13 +34,15 @@ std::int64_t tokens_of(const Message& message) {
   return tokens;
 }
 
-bool begins_turn(const Message& message) { return message.role == Message::Role::assistant; }
-
-/// Where each turn begins, and at last where the messages end.
+/// Where each turn begins, and at last where the messages end. What follows a pause is the same
+/// answer still.
 std::vector<std::size_t> turn_begins(const std::vector<Message>& messages) {
   std::vector<std::size_t> begins;
+  bool is_answering = false;
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    if (begins_turn(messages[i])) begins.push_back(i);
+    const bool is_answer = messages[i].role == Message::Role::assistant;
+    if (is_answer && !is_answering) begins.push_back(i);
+    is_answering = is_answer;
   }
   begins.push_back(messages.size());
   return begins;
@@ -59,7 +61,7 @@ std::int64_t estimated_tokens(const ModelRequest& request) {
 }
 
 int spare_turns(const ModelRequest& request) {
-  const auto turns = std::ranges::count_if(request.messages, begins_turn);
+  const std::size_t turns = turn_begins(request.messages).size() - 1;
   return std::max(0, static_cast<int>(turns) - 1);
 }
 

@@ -57,6 +57,28 @@ TEST(ContextWindow, WithoutTurnsHasNoneToSpare) {
   EXPECT_EQ(spare_turns(conversation(1)), 0);
 }
 
+TEST(ContextWindow, WhatFollowsAPauseIsTheSameTurn) {
+  ModelRequest request = conversation(2);
+  request.messages.push_back(message(Message::Role::assistant, "paused"));
+  request.messages.push_back(message(Message::Role::assistant, "went on"));
+  ASSERT_EQ(spare_turns(request), 2);
+  const ModelRequest shorter = without_turns(request, 9);
+  ASSERT_EQ(shorter.messages.size(), 4u);
+  EXPECT_EQ(shorter.messages[2].text, "paused");
+}
+
+TEST(ContextWindow, WhatAPersonOrTheLoopSaysBehindAnAnswerGoesWithIt) {
+  ModelRequest request = conversation(0);
+  for (const char* said : {"first", "second"}) {
+    request.messages.push_back(message(Message::Role::assistant, said));
+    request.messages.push_back(message(Message::Role::user, "once more"));
+  }
+  const ModelRequest shorter = without_turns(request, 9);
+  ASSERT_EQ(shorter.messages.size(), 4u);
+  EXPECT_EQ(shorter.messages[2].text, "second");
+  EXPECT_EQ(shorter.messages[3].text, "once more");
+}
+
 TEST(ContextWindow, LeavesOutNoMoreThanItMust) {
   const ModelRequest whole = conversation(4);
   const std::int64_t all = estimated_tokens(whole);

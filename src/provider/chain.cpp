@@ -94,6 +94,7 @@ class Chain final : public ModelChain {
     const StoreTime started = env_.store_now();
     const int spare = spare_turns(request);
     int left_out = fitted(target, request);
+    ModelUsage paid_in_vain;
     for (bool was_refused = false;; was_refused = true) {
       CallContext limited = context;
       if (context.timeout > Duration::zero()) {
@@ -102,6 +103,7 @@ class Chain final : public ModelChain {
       try {
         auto reply = call(target, without_turns(request, left_out), limited, skipped);
         if (!reply) return reply;
+        reply->usage += paid_in_vain;
         reply->left_out = left_out;
         reply->was_refused = was_refused;
         return reply;
@@ -113,6 +115,9 @@ class Chain final : public ModelChain {
           failure.message = "also without its " + std::to_string(left_out) +
                             " oldest turns the request is too long: " + failure.message;
           throw TruncatedFailure(std::move(failure));
+        }
+        if (const auto* paid = dynamic_cast<const PaidFailure*>(&error)) {
+          paid_in_vain += paid->used();
         }
         left_out += (spare - left_out + 1) / 2;
       }

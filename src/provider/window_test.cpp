@@ -8,6 +8,7 @@
 
 #include "core/context_window.hpp"
 #include "provider/chain.hpp"
+#include "provider/judge.hpp"
 #include "provider/providers.hpp"
 #include "support/fake_env.hpp"
 
@@ -61,6 +62,7 @@ class Narrow final : public Provider {
       Failure failure;
       failure.cls = FailureClass::context_length;
       failure.message = "too long";
+      if (used) throw PaidFailure(failure, *used);
       throw FailureError(failure);
     }
     return {};
@@ -69,6 +71,7 @@ class Narrow final : public Provider {
 
   int turns = 1000;
   std::optional<std::int64_t> room;
+  std::optional<ModelUsage> used;  ///< by a refused request: its answer had begun
   std::vector<int> sent;
 };
 
@@ -93,6 +96,11 @@ struct Narrows {
       Message& message = request.messages.emplace_back();
       message.role = Message::Role::assistant;
       message.text = std::string(400, 'x');
+      message.calls.push_back({std::to_string(turn), "look", Json::object(), {}});
+      Message& result = request.messages.emplace_back();
+      result.role = Message::Role::tool;
+      result.call_id = std::to_string(turn);
+      result.tool_name = "look";
     }
   }
 
@@ -142,6 +150,13 @@ TEST(Window, ARefusedRequestIsSentShorterAndNeverAgain) {
   EXPECT_EQ(w.a->sent, (std::vector<int>{0, 4, 6, 7}));
   EXPECT_EQ(reply.left_out, 7);
   EXPECT_TRUE(reply.was_refused);
+}
+
+TEST(Window, WhatARefusedRequestCostIsCounted) {
+  Narrows w(9);
+  w.a->turns = 2;
+  w.a->used.emplace().total_tokens = 7;
+  EXPECT_EQ(w.ask().usage.total_tokens, 21);
 }
 
 TEST(Window, ARequestThatIsRefusedToTheLastIsTruncated) {
