@@ -66,8 +66,9 @@ struct Question {
   /// What else the answer is given on, as a digest (of the tools as they are defined, say): where
   /// it is another one, an earlier answer counts no more. Not shown; may be empty.
   std::string terms = {};
-  /// Is the schema part of what is asked? Else it tells of the moment (what is used up by now, say):
-  /// asked again with another one, the question is the same, and an answer that was given counts.
+  /// Is the schema part of what is asked? Else it tells of the moment (what is used up by now,
+  /// say): asked again with another one, the question is the same, and an answer that was given
+  /// counts.
   bool schema_counts = true;
 };
 

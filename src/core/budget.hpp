@@ -34,8 +34,8 @@ std::vector<std::string> unpriced_models(const std::vector<std::string>& models,
 std::string price_remedy(const std::string& target);
 
 /// What a person answers the question about spent limits with: for each of them a new one, of the
-/// whole drive and more than what is used, or `end`. The other limits of the budget may be raised as
-/// well; none may be lowered, so that a segment which need not ask forgets nothing.
+/// whole drive and more than what is used, or `end`. The other limits of the budget may be raised
+/// as well; none may be lowered, so that a segment which need not ask forgets nothing.
 Json budget_schema(const Budget&, const Spent&, const std::vector<SpentLimit>&);
 /// Takes over the limits of such an answer that are higher.
 void raise(Budget&, const Json& answer);

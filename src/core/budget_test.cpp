@@ -42,7 +42,8 @@ std::string errors_of(const Json& schema, const Json& values) {
 
 TEST(SpentLimits, NamesEachLimitThatIsMetAndWhatIsUsed) {
   const auto limits = spent_limits(limited(), used_up(), Spender::model);
-  EXPECT_EQ(keys_of(limits), (std::vector<std::string>{"tokens", "cost_usd", "time", "model_calls"}));
+  EXPECT_EQ(keys_of(limits),
+            (std::vector<std::string>{"tokens", "cost_usd", "time", "model_calls"}));
   EXPECT_EQ(limits[0].text, "the budget of 100 tokens is used up (130 tokens)");
   EXPECT_EQ(limits[1].text, "the budget of 0.5 US dollars is used up (0.5 US dollars)");
   EXPECT_EQ(keys_of(spent_limits(limited(), used_up(), Spender::tool)).back(), "tool_calls");
@@ -99,7 +100,8 @@ TEST(BudgetSchema, RefusesWhatWouldNotSufficeAndNamesIt) {
 
 TEST(BudgetSchema, NoAnswerLowersALimit) {
   Budget budget = limited();
-  raise(budget, {{"tokens", 5}, {"cost_usd", 0.1}, {"time", "1s"}, {"model_calls", 1}, {"end", true}});
+  raise(budget,
+        {{"tokens", 5}, {"cost_usd", 0.1}, {"time", "1s"}, {"model_calls", 1}, {"end", true}});
   EXPECT_EQ(budget, limited());
   raise(budget, {{"tokens", 500}, {"time", "99999999999999999999d"}});
   EXPECT_EQ(budget.tokens, 500);

@@ -80,12 +80,18 @@ TEST(Budget, AnAnswerThatWouldNotSufficeIsRefusedWithWhatIsUsed) {
   const std::string used = std::to_string(
       cli({"show", id, "--json"}).json()["usage"]["total_tokens"].get<std::int64_t>());
   const std::vector<std::pair<std::string, std::string>> wrong = {
-      {R"({"tokens": 1})", "/tokens: must be at least"}, {R"({"tokens": )" + used + "}", "at least"},
-      {R"({"tokens": -5})", "at least"},                 {R"({"tokens": "many"})", "of type"},
-      {R"({"tokens": 1.5})", "of type"},                 {R"({"tokens": 1e99})", "at most"},
-      {R"({"token": 5})", "did you mean"},               {R"({"cost_usd": 5})", "tokens"},
-      {R"({"end": false})", "must be one of [true]"},    {"{}", "tokens"},
-      {"[]", "of type"},                                 {"200000", "of type"}};
+      {R"({"tokens": 1})", "/tokens: must be at least"},
+      {R"({"tokens": )" + used + "}", "at least"},
+      {R"({"tokens": -5})", "at least"},
+      {R"({"tokens": "many"})", "of type"},
+      {R"({"tokens": 1.5})", "of type"},
+      {R"({"tokens": 1e99})", "at most"},
+      {R"({"token": 5})", "did you mean"},
+      {R"({"cost_usd": 5})", "tokens"},
+      {R"({"end": false})", "must be one of [true]"},
+      {"{}", "tokens"},
+      {"[]", "of type"},
+      {"200000", "of type"}};
   for (const auto& [values, says] : wrong) {
     const auto refused = cli({"input", id, "--values", values});
     EXPECT_EQ(refused.status, 2) << values;
@@ -136,9 +142,9 @@ TEST(Budget, ARedriveCountsAnew) {
 TEST(Budget, TellsWhatIsWrongWithAValue) {
   const Folder cli;
   cli.write_agent(false);
-  for (const char* wrong : {"tokens=0", "tokens=1e3", "tokens=99999999999999999999", "tool_calls=x",
-                            "model_calls=-1", "time=10", "time=0s", "cost_usd=inf", "cost_usd=0",
-                            "tokens", "money=5", ""}) {
+  for (const char* wrong :
+       {"tokens=0", "tokens=1e3", "tokens=99999999999999999999", "tool_calls=x", "model_calls=-1",
+        "time=10", "time=0s", "cost_usd=inf", "cost_usd=0", "tokens", "money=5", ""}) {
     const auto refused = cli({"enqueue", "pay", "--input", "x", "--budget", wrong});
     EXPECT_EQ(refused.status, 2) << wrong << refused.out;
     EXPECT_NE(refused.err.find("budget"), std::string::npos) << refused.err;
