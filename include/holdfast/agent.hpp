@@ -29,7 +29,8 @@ struct ProviderSpec {
   std::string api = "chat";     ///< openai: chat, responses
   std::string api_key_env;      ///< name of the environment variable; empty: no key is sent
   bool stream = true;
-  int max_tokens = 16384;                        ///< anthropic: the longest answer of one call
+  bool native_schema = true;  ///< is an agent's answer schema sent in the way of the kind?
+  int max_tokens = 16384;     ///< anthropic: the longest answer of one call
   Duration timeout = std::chrono::seconds(120);  ///< of one model call
   Duration connect_timeout = std::chrono::seconds(10);
   Duration first_byte_timeout = std::chrono::minutes(5);
@@ -37,7 +38,7 @@ struct ProviderSpec {
   std::map<std::string, std::string> headers;
   std::map<std::string, Price> prices;
   std::map<std::string, std::int64_t> context_window;  ///< by model, in tokens
-  std::string script;  ///< scripted: path of the JSON file
+  std::string script;                                  ///< scripted: path of the JSON file
 };
 
 /// What an HTTP tool sends (spec, section 5). Arguments that the template does not name become the
@@ -90,6 +91,7 @@ struct AgentSpec {
   std::vector<std::string> models;  ///< `provider/model`; the rest is the fallback chain
   std::string system;
   std::vector<std::string> tools;
+  Json answer_schema;  ///< JSON Schema 2020-12 of the answer; null: the answer is a text
   int max_iterations = 20;
   int max_repeats = 5;  ///< turns in a row with the same calls and results that end it; 0: none do
   Budget budget;

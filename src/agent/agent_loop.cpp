@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/answer_check.hpp"
 #include "agent/budget_watch.hpp"
 #include "agent/definition.hpp"
 #include "agent/recorded_outcome.hpp"
@@ -45,6 +46,7 @@ class AgentSegment {
         limits_(limits),
         budget_(context, terms),
         repeats_(context, terms.max_repeats),
+        answers_(context, terms, limits),
         iterations_(context.run().iterations) {}
 
   Json run() {
@@ -58,7 +60,10 @@ class AgentSegment {
       repeats_.check(turn);
       // A pause is no end: the model goes on from what it said so far.
       if (turn.calls.empty() && turn.finish == "pause") continue;
-      if (turn.calls.empty()) return answer_of(turn);
+      if (turn.calls.empty()) {
+        if (const auto answer = answer_of(turn)) return *answer;
+        continue;
+      }
       // Before a person is asked about calls that would not be made.
       if (!is_recorded(turn.calls.back())) budget_.check(Spender::tool, partial_);
       ask_for_input(turn);
@@ -69,15 +74,28 @@ class AgentSegment {
 
  private:
   /// A reply cut at the token limit is delivered as it is, with a flag (docs/decisions, 0004).
-  static Json answer_of(const Turn& turn) {
-    if (turn.finish == "length") throw EndRun{Reason::completed, {}, turn.text, turn.finish};
-    return turn.text;
+  /// None: the model has been told to answer once more.
+  std::optional<Json> answer_of(const Turn& turn) {
+    Json answer = turn.text;
+    if (answers_.is_needed()) {
+      auto read = answers_.read(turn);
+      if (const auto* mend = std::get_if<AnswerCheck::Mend>(&read)) {
+        add_message(Message::Role::user, mend->text);
+        return std::nullopt;
+      }
+      answer = std::get<Json>(std::move(read));
+    }
+    if (turn.finish == "length") throw EndRun{Reason::completed, {}, answer, turn.finish};
+    return answer;
   }
 
   void begin_conversation() {
     request_.run = context_.run().id;
     request_.tools = terms_.tool_definitions();
-    if (!terms_.system.empty()) add_message(Message::Role::system, terms_.system);
+    request_.answer_schema = terms_.answer_schema;
+    std::string system = terms_.system;
+    if (answers_.is_needed()) system += (system.empty() ? "" : "\n\n") + answers_.instruction();
+    if (!system.empty()) add_message(Message::Role::system, system);
     const Json& input = context_.run().input;
     add_message(Message::Role::user, input.is_null() ? std::string() : result_text(input));
   }
@@ -288,6 +306,7 @@ class AgentSegment {
   const Limits& limits_;
   BudgetWatch budget_;
   RepeatWatch repeats_;
+  AnswerCheck answers_;
   ModelRequest request_;
   int iterations_;
   std::string last_text_;

@@ -153,6 +153,7 @@ Json agent_definition(const AgentSpec& spec, const Toolbox& tools,
                      {"max_repeats", spec.max_repeats},
                      {"approval_timeout_ms", milliseconds(spec.approval_timeout)},
                      {"tools", Json::array()}};
+  if (!spec.answer_schema.is_null()) definition["answer_schema"] = spec.answer_schema;
   if (!spec.budget.is_empty()) definition["budget"] = encode(spec.budget);
   if (spec.on_budget == OnBudget::ask) definition["on_budget"] = "ask";
   if (const auto unpriced = unpriced_models(spec.models, providers); !unpriced.empty()) {
@@ -186,6 +187,7 @@ AgentTerms parse_definition(const Json& json) {
     terms.approval_timeout = optional_duration(json, "approval_timeout_ms");
     // Younger than the first definitions: what is not there is not limited.
     terms.max_repeats = json.value("max_repeats", 0);
+    terms.answer_schema = json.value("answer_schema", Json());
     terms.budget = decode_budget(json.value("budget", Json::object()));
     if (json.value("on_budget", "stop") == "ask") terms.on_budget = OnBudget::ask;
     terms.unpriced = json.value("unpriced", std::vector<std::string>{});

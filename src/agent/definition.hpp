@@ -41,6 +41,7 @@ struct AgentTerms {
   std::string system;
   std::vector<std::string> models;
   std::vector<FailureClass> fallback_on;
+  Json answer_schema;  ///< null: the answer is a text
   int max_iterations = 20;
   int max_repeats = 0;
   Budget budget;

@@ -83,6 +83,7 @@ void read_provider(TableReader& table, const std::string& folder, ProviderSpec& 
                  "key itself");
   }
   table.read("stream", spec.stream);
+  table.read("native_schema", spec.native_schema);
   table.read("timeout", spec.timeout, kShortest);
   table.read("connect_timeout", spec.connect_timeout, kShortest);
   table.read("first_byte_timeout", spec.first_byte_timeout, kShortest);
@@ -188,6 +189,8 @@ void read_agent(TableReader& table, AgentSpec& spec, const RuntimeOptions& optio
     }
     spec.tools.push_back(item.text);
   }
+  table.read_json("answer_schema", spec.answer_schema);
+  if (!spec.answer_schema.is_null()) check_schema(table, "answer_schema", spec.answer_schema);
   table.read("max_iterations", spec.max_iterations, 1, 100000);
   table.read("max_repeats", spec.max_repeats, 0, 100000);
   if (spec.max_repeats == 1) {

@@ -28,7 +28,7 @@ Spent used_up() {
   return spent;
 }
 
-std::vector<std::string> keys_of(const std::vector<SpentLimit>& limits) {
+std::vector<std::string> limit_keys(const std::vector<SpentLimit>& limits) {
   std::vector<std::string> keys;
   for (const SpentLimit& limit : limits) keys.push_back(limit.key);
   return keys;
@@ -42,11 +42,11 @@ std::string errors_of(const Json& schema, const Json& values) {
 
 TEST(SpentLimits, NamesEachLimitThatIsMetAndWhatIsUsed) {
   const auto limits = spent_limits(limited(), used_up(), Spender::model);
-  EXPECT_EQ(keys_of(limits),
+  EXPECT_EQ(limit_keys(limits),
             (std::vector<std::string>{"tokens", "cost_usd", "time", "model_calls"}));
   EXPECT_EQ(limits[0].text, "the budget of 100 tokens is used up (130 tokens)");
   EXPECT_EQ(limits[1].text, "the budget of 0.5 US dollars is used up (0.5 US dollars)");
-  EXPECT_EQ(keys_of(spent_limits(limited(), used_up(), Spender::tool)).back(), "tool_calls");
+  EXPECT_EQ(limit_keys(spent_limits(limited(), used_up(), Spender::tool)).back(), "tool_calls");
   EXPECT_TRUE(spent_limits(limited(), {}, Spender::model).empty());
   EXPECT_TRUE(spent_limits({}, used_up(), Spender::tool).empty());
 }

@@ -57,6 +57,7 @@ std::int64_t estimated_tokens(const ModelRequest& request) {
     tokens += kFrame + tokens_of(tool.name) + tokens_of(tool.description) +
               tokens_of(dump_json(tool.parameters));
   }
+  if (!request.answer_schema.is_null()) tokens += tokens_of(dump_json(request.answer_schema));
   return tokens;
 }
 

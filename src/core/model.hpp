@@ -47,6 +47,7 @@ struct ModelRequest {
   RunId run;
   std::vector<Message> messages;
   std::vector<ToolDefinition> tools;
+  Json answer_schema;  ///< null: the answer is a text
   int left_out = 0;    ///< turns of the conversation that are not among `messages` any more
   int leaves_out = 0;  ///< of those that are, so many of the oldest are not to be sent
 };

@@ -72,6 +72,16 @@ class Call {
     throw FailureError(judge_.missing_key());
   }
 
+  std::string body() const {
+    const Target target{spec_.name, model_};
+    if (spec_.native_schema || request_.answer_schema.is_null()) {
+      return dialect_.render(target, request_, spec_.stream);
+    }
+    ModelRequest told_only = request_;
+    told_only.answer_schema = nullptr;
+    return dialect_.render(target, told_only, spec_.stream);
+  }
+
   HttpRequest make_request(const std::string& key) const {
     const std::string events =
         dialect_.streams_lines() ? "application/x-ndjson" : "text/event-stream";
@@ -87,7 +97,7 @@ class Call {
       });
       http.headers.emplace_back(name, value);
     }
-    http.body = dialect_.render({spec_.name, model_}, request_, spec_.stream);
+    http.body = body();
     http.connect_timeout = spec_.connect_timeout;
     http.first_byte_timeout = spec_.first_byte_timeout;
     http.idle_timeout = spec_.idle_timeout;

@@ -157,6 +157,11 @@ void check_agent(const AgentSpec& agent, const RuntimeOptions& options,
       refuse(place + ".tools", fmt::format("names \"{}\" twice", tool));
     }
   }
+  if (!agent.answer_schema.is_null()) {
+    if (const auto problem = schema_problem(agent.answer_schema); !problem.empty()) {
+      refuse(place + ".answer_schema", problem);
+    }
+  }
   need_at_least_one(place + ".max_iterations", agent.max_iterations);
   if (agent.max_repeats < 0 || agent.max_repeats == 1) {
     refuse(place + ".max_repeats", "must be 0 (no limit) or at least 2");
