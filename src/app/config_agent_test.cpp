@@ -51,11 +51,30 @@ TEST(ConfigBudget, NamesTheKeyAndTheLineOfWhatCannotBe) {
       {"budget = { cost_usd = 0 }", "f.toml:6: agents.a.budget.cost_usd"},
       {"budget = { time = \"0s\" }", "f.toml:6: agents.a.budget.time"},
       {"budget = { token = 5 }", "f.toml:6: agents.a.budget.token"},
+      {"budget = { cost = 5 }", "expected one of cost_usd, model_calls, time, tokens, tool_calls"},
       {"budget = { tool_calls = \"5\" }", "f.toml:6: agents.a.budget.tool_calls"},
       {"on_budget = \"halt\"", "f.toml:6: agents.a.on_budget: expected stop or ask"}};
   for (const auto& [line, expected] : cases) {
     const std::string problem = agent_problem("[agents.a]\nmodels = [\"main/m\"]\n" + line + "\n");
     EXPECT_NE(problem.find(expected), std::string::npos) << line << ": " << problem;
+  }
+}
+
+TEST(ConfigAnswer, ReadsTheSchemaAndNamesTheLineOfOneThatCannotBeUsed) {
+  const auto options = parse_agents(R"(
+[agents.a]
+models = ["main/m"]
+answer_schema = { type = "object", properties = { total = { type = "integer" } } }
+[agents.b]
+models = ["main/m"]
+)");
+  EXPECT_EQ(options.agents.at(0).answer_schema["properties"]["total"]["type"], "integer");
+  EXPECT_TRUE(options.agents.at(1).answer_schema.is_null());
+  EXPECT_TRUE(options.providers.at(0).native_schema);
+  for (const char* schema : {"5", "{ type = \"whole\" }", "{ unevaluatedItems = false }"}) {
+    const std::string problem =
+        agent_problem("[agents.a]\nmodels = [\"main/m\"]\nanswer_schema = " + std::string(schema));
+    EXPECT_NE(problem.find("f.toml:6: agents.a.answer_schema"), std::string::npos) << problem;
   }
 }
 

@@ -154,15 +154,16 @@ void read_budget(TableReader& agent, AgentSpec& spec, const RuntimeOptions& opti
   if (!table) return;
   const auto read_count = [&](const char* key, auto& limit) {
     int count = 1;
-    if (!table->has(key)) return;
     table->read(key, count, 1);
-    limit = count;
+    if (table->has(key)) limit = count;
   };
   read_count("tokens", spec.budget.tokens);
   read_count("model_calls", spec.budget.model_calls);
   read_count("tool_calls", spec.budget.tool_calls);
   table->read("time", spec.budget.time, kShortest);
-  if (table->has("cost_usd")) table->read("cost_usd", spec.budget.cost_usd.emplace(1), 1e-6, 1e9);
+  double cost_usd = 1;
+  table->read("cost_usd", cost_usd, 1e-6, 1e9);
+  if (table->has("cost_usd")) spec.budget.cost_usd = cost_usd;
   const auto unpriced = unpriced_models(spec.models, options.providers);
   if (spec.budget.cost_usd && !unpriced.empty()) {
     table->refuse("cost_usd", fmt::format("{} has no price: {}", unpriced.front(),

@@ -332,8 +332,11 @@ class Explainer {
 
   void explain_completed() {
     const bool is_partial = run_.reason && run_.reason->is(Reason::budget_exhausted);
+    const auto* end = newest(EventKind::completed);
+    std::string limit = end ? text_member(end->payload, "message") : std::string();
+    if (limit.empty()) limit = "its budget was exhausted";
     say("Run {} of agent {} completed{}{}.", run_.id, run_.agent, ended(),
-        is_partial ? " with a partial answer, because its budget was exhausted" : "");
+        is_partial ? " with a partial answer, because " + limit : "");
     if (run_.finish == "length") {
       say("Its answer was cut at the model's token limit and is not whole.");
       facts_["finish"] = run_.finish;

@@ -39,7 +39,8 @@ TEST(Budget, OfARunStopsItWithWhatItHas) {
   EXPECT_EQ(result.json()["reason"], "budget_exhausted");
   EXPECT_FALSE(fs::exists(cli.path() / "payments"));
   const auto why = cli({"why", result.json()["id"]});
-  EXPECT_NE(why.out.find("budget"), std::string::npos) << why.out;
+  EXPECT_NE(why.out.find("because the budget of 1 tool call is used up"), std::string::npos)
+      << why.out;
 }
 
 TEST(Budget, APersonRaisesItAndTheNextWorkerKnowsAlthoughTheFirstWasKilled) {
