@@ -229,7 +229,7 @@ inline ModelReply answers(std::string text, std::string finish = "stop") {
   reply.model = "m1";
   reply.text = std::move(text);
   reply.finish = std::move(finish);
-  reply.usage = {10, 5, 15, 0.25};
+  reply.usage = {{10, 5, 15, 0.25}, 0, 0, 0, false};
   return reply;
 }
 
