@@ -167,7 +167,8 @@ TEST(Replay, CountsWhatThePresentDriveUsedUp) {
   std::int64_t second = 0;
   std::vector<Event> events;
   const auto add = [&](EventKind kind, int after) {
-    events.push_back(event(++sequence, kind, {{"key", std::to_string(sequence)}}));
+    ++sequence;
+    events.push_back(event(sequence, kind, {{"key", std::to_string(sequence)}}));
     events.back().at = WallTime(std::chrono::seconds(second += after));
   };
   using enum EventKind;
