@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,14 +29,16 @@ struct ProviderSpec {
   std::string api = "chat";     ///< openai: chat, responses
   std::string api_key_env;      ///< name of the environment variable; empty: no key is sent
   bool stream = true;
-  int max_tokens = 16384;                        ///< anthropic: the longest answer of one call
+  bool native_schema = true;  ///< is an agent's answer schema sent in the way of the kind?
+  int max_tokens = 16384;     ///< anthropic: the longest answer of one call
   Duration timeout = std::chrono::seconds(120);  ///< of one model call
   Duration connect_timeout = std::chrono::seconds(10);
   Duration first_byte_timeout = std::chrono::minutes(5);
   Duration idle_timeout = std::chrono::seconds(120);
   std::map<std::string, std::string> headers;
   std::map<std::string, Price> prices;
-  std::string script;  ///< scripted: path of the JSON file
+  std::map<std::string, std::int64_t> context_window;  ///< by model, in tokens
+  std::string script;                                  ///< scripted: path of the JSON file
 };
 
 /// What an HTTP tool sends (spec, section 5). Arguments that the template does not name become the
@@ -79,13 +82,20 @@ struct ToolSpec {
   bool has_probe() const { return !probe_command.empty() || static_cast<bool>(probe); }
 };
 
+/// What becomes of a run whose budget is used up: it completes with what it has, or asks a person.
+enum class OnBudget { stop, ask };
+
 /// An LLM tool loop (spec, section 11 `[agents.NAME]`).
 struct AgentSpec {
   std::string name;
   std::vector<std::string> models;  ///< `provider/model`; the rest is the fallback chain
   std::string system;
   std::vector<std::string> tools;
+  Json answer_schema;  ///< JSON Schema 2020-12 of the answer; null: the answer is a text
   int max_iterations = 20;
+  int max_repeats = 5;  ///< turns in a row with the same calls and results that end it; 0: none do
+  Budget budget;
+  OnBudget on_budget = OnBudget::stop;
   std::string queue = "default";
   std::vector<FailureClass> fallback_on;
   std::optional<Duration> approval_timeout;

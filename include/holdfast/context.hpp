@@ -66,6 +66,10 @@ struct Question {
   /// What else the answer is given on, as a digest (of the tools as they are defined, say): where
   /// it is another one, an earlier answer counts no more. Not shown; may be empty.
   std::string terms = {};
+  /// Is the schema part of what is asked? Else it tells of the moment (what is used up by now,
+  /// say): asked again with another one, the question is the same, and an answer that was given
+  /// counts.
+  bool schema_counts = true;
 };
 
 /// What the person said. For approvals one verdict per call, in the order of the question.
@@ -87,6 +91,16 @@ struct EndRun {
   /// How the answer of a completed run ended, where it is not whole: `length`, cut at a token
   /// limit.
   std::string finish = {};
+};
+
+/// What the present drive of a run has used up, counted from its journal: a segment that takes over
+/// counts on. A redrive begins anew.
+struct Spent {
+  Usage usage;
+  int model_calls = 0;
+  int tool_calls = 0;
+  Duration time{};              ///< since its first claim, waits for people left out
+  int earlier_model_calls = 0;  ///< recorded by the drives before
 };
 
 /// The durable side of a running task. A handler runs from the top in every segment; steps that are
@@ -130,6 +144,13 @@ class RunContext {
     question.prompt = std::move(prompt);
     return ask(question).values;
   }
+
+  /// Asks the store for its clock.
+  virtual Spent spent() const = 0;
+
+  /// Does the journal hold the step that `step` would be asked for next under this name, or under a
+  /// key of its own?
+  virtual bool is_recorded(std::string_view name, const std::string& key = {}) const = 0;
 
   /// Requested when the segment should come to its end.
   virtual std::stop_token stop_token() const = 0;

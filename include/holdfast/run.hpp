@@ -18,6 +18,19 @@ using WorkerId =
     std::string;  ///< host, process id, start time and a random part; safe as a file name
 using Labels = std::map<std::string, std::string>;
 
+/// What one drive of a run may use up; none: no limit. Looked at before each call of a model or a
+/// tool.
+struct Budget {
+  std::optional<std::int64_t> tokens;
+  std::optional<double> cost_usd;  ///< by the prices of the models
+  std::optional<Duration> time;    ///< since its first claim, waits for people left out
+  std::optional<int> model_calls;
+  std::optional<int> tool_calls;
+
+  bool is_empty() const { return *this == Budget{}; }
+  friend bool operator==(const Budget&, const Budget&) = default;
+};
+
 /// What a run's recovery and lease follow; stored with the run (spec, section 3 "Policy"; defaults:
 /// section 11).
 struct Policy {
@@ -34,6 +47,7 @@ struct Policy {
   Duration max_wait = std::chrono::hours(24);
   Duration hint_cap = std::chrono::hours(1);
   bool retry_unknown = true;  ///< is an exception of unknown kind from the handler retried?
+  Budget budget;              ///< of this run; what it leaves open is the agent's
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };
@@ -177,6 +191,7 @@ struct RunRequest {
   std::optional<WallTime> at;     ///< not before; excludes `delay`
   std::optional<std::string> idempotency_key;
   std::optional<int> max_requeues;  ///< 0 is allowed
+  Budget budget;                    ///< what it leaves open is the agent's
   Labels labels;
 };
 

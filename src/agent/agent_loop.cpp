@@ -11,8 +11,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/answer_check.hpp"
+#include "agent/budget_watch.hpp"
 #include "agent/definition.hpp"
 #include "agent/recorded_outcome.hpp"
+#include "agent/repeat_watch.hpp"
 #include "agent/turn.hpp"
 #include "base/guard.hpp"
 #include "base/text.hpp"
@@ -41,6 +44,9 @@ class AgentSegment {
         chain_(chain),
         tools_(tools),
         limits_(limits),
+        budget_(context, terms),
+        repeats_(context, terms.max_repeats),
+        answers_(context, terms, limits),
         iterations_(context.run().iterations) {}
 
   Json run() {
@@ -48,10 +54,18 @@ class AgentSegment {
     for (int number = 1;; ++number) {
       Turn turn = next_turn(number);
       request_.messages.push_back(turn.message());
+      request_.leaves_out = std::max(request_.leaves_out, turn.leaves_out);
       last_text_ = turn.text;
+      if (!turn.text.empty()) partial_ = turn.text;
+      repeats_.check(turn);
       // A pause is no end: the model goes on from what it said so far.
       if (turn.calls.empty() && turn.finish == "pause") continue;
-      if (turn.calls.empty()) return answer_of(turn);
+      if (turn.calls.empty()) {
+        if (const auto answer = answer_of(turn)) return *answer;
+        continue;
+      }
+      // Before a person is asked about calls that would not be made.
+      if (!is_recorded(turn.calls.back())) budget_.check(Spender::tool, partial_);
       ask_for_input(turn);
       ask_for_approval(turn);
       for (const PlannedCall& planned : turn.calls) answer_call(planned);
@@ -60,15 +74,28 @@ class AgentSegment {
 
  private:
   /// A reply cut at the token limit is delivered as it is, with a flag (docs/decisions, 0004).
-  static Json answer_of(const Turn& turn) {
-    if (turn.finish == "length") throw EndRun{Reason::completed, {}, turn.text, turn.finish};
-    return turn.text;
+  /// None: the model has been told to answer once more.
+  std::optional<Json> answer_of(const Turn& turn) {
+    Json answer = turn.text;
+    if (answers_.is_needed()) {
+      auto read = answers_.read(turn);
+      if (const auto* mend = std::get_if<AnswerCheck::Mend>(&read)) {
+        add_message(Message::Role::user, mend->text);
+        return std::nullopt;
+      }
+      answer = std::get<Json>(std::move(read));
+    }
+    if (turn.finish == "length") throw EndRun{Reason::completed, {}, answer, turn.finish};
+    return answer;
   }
 
   void begin_conversation() {
     request_.run = context_.run().id;
     request_.tools = terms_.tool_definitions();
-    if (!terms_.system.empty()) add_message(Message::Role::system, terms_.system);
+    request_.answer_schema = terms_.answer_schema;
+    std::string system = terms_.system;
+    if (answers_.is_needed()) system += (system.empty() ? "" : "\n\n") + answers_.instruction();
+    if (!system.empty()) add_message(Message::Role::system, system);
     const Json& input = context_.run().input;
     add_message(Message::Role::user, input.is_null() ? std::string() : result_text(input));
   }
@@ -83,13 +110,14 @@ class AgentSegment {
   Turn next_turn(int number) {
     StepOptions options;
     options.kind = StepKind::model;
+    if (!context_.is_recorded("model")) budget_.check(Spender::model, partial_);
     const Json recorded = context_.step("model", options, [&](const StepContext& step) {
       refuse_beyond_limit();
       CallContext call;
       call.stop = step.stop;
       call.timeout = step.timeout;
       HOLDFAST_FAILPOINT("model.before");
-      const ModelReply reply = chain_.complete(terms_.models, terms_.fallback_on, request_, call);
+      const ModelReply reply = ask_model(call);
       HOLDFAST_FAILPOINT("model.after");
       ++iterations_;
       return StepResult{to_json(plan_turn(number, reply, terms_, limits_)), reply.usage};
@@ -100,6 +128,15 @@ class AgentSegment {
       fail_configuration(
           "bad_model_step",
           fmt::format("the recorded reply of turn {} cannot be read: {}", number, error.what()));
+    }
+  }
+
+  ModelReply ask_model(const CallContext& call) {
+    try {
+      return chain_.complete(terms_.models, terms_.fallback_on, request_, call);
+    } catch (const TruncatedFailure& error) {
+      throw EndRun{Reason::context_truncated, cut(error.failure().message, limits_.error_bytes),
+                   std::nullopt};
     }
   }
 
@@ -195,6 +232,7 @@ class AgentSegment {
   void answer_call(const PlannedCall& planned) {
     const ToolOutcome outcome =
         from_recorded(planned.problem ? refused_step(planned) : tool_step(planned));
+    repeats_.add(outcome);
     Message message;
     message.role = Message::Role::tool;
     message.text = result_text(outcome.result);
@@ -219,6 +257,10 @@ class AgentSegment {
     return options;
   }
 
+  bool is_recorded(const PlannedCall& planned) const {
+    return context_.is_recorded(step_name(planned), step_options(planned).key);
+  }
+
   Json refused_step(const PlannedCall& planned) {
     return context_.step(step_name(planned), step_options(planned), [&](const StepContext&) {
       return StepResult{to_recorded({*planned.problem, true}), std::nullopt};
@@ -226,6 +268,7 @@ class AgentSegment {
   }
 
   Json tool_step(const PlannedCall& planned) {
+    if (!is_recorded(planned)) budget_.check(Spender::tool, partial_);
     const ToolTerms* tool = terms_.find(planned.call.name);
     StepOptions options = step_options(planned);
     if (tool) {
@@ -261,16 +304,21 @@ class AgentSegment {
   ModelChain& chain_;
   Toolbox& tools_;
   const Limits& limits_;
+  BudgetWatch budget_;
+  RepeatWatch repeats_;
+  AnswerCheck answers_;
   ModelRequest request_;
   int iterations_;
   std::string last_text_;
+  std::string partial_;  ///< the newest text that is one
 };
 
 }  // namespace
 
-Handler make_agent(const AgentSpec& spec, ModelChain& chain, Toolbox& tools, const Limits& limits) {
+Handler make_agent(const AgentSpec& spec, ModelChain& chain, Toolbox& tools, const Limits& limits,
+                   const std::vector<ProviderSpec>& providers) {
   // For a run that carries no definition: one that was made before its agent's first claim.
-  const Json own = agent_definition(spec, tools);
+  const Json own = agent_definition(spec, tools, providers);
   return [own, &chain, &tools, limits](RunContext& context) -> Json {
     const Json& carried = context.run().definition;
     const AgentTerms terms = parse_definition(carried.is_null() ? own : carried);

@@ -131,6 +131,7 @@ TEST(Agent, DoesNotRecordArgumentsThatAreTooDeepToBeReadBack) {
 TEST(Agent, StopsAModelThatRepeatsAnUnknownTool) {
   Fixture f = three_turns();
   f.spec.max_iterations = 5;
+  f.spec.max_repeats = 0;
   f.chain.replies = {calls({{"nothing", Json::object()}})};
   const EndRun end = std::get<EndRun>(f.segment());
   EXPECT_EQ(end.reason, Reason::max_iterations);

@@ -35,6 +35,8 @@ struct Journal {
     std::string result;  ///< as text: what comes back was stored
   };
   std::vector<Entry> entries;
+  std::size_t drive_begins_at = 0;           ///< its first entry
+  Duration time{};                           ///< that the drive has taken
   std::map<std::string, Reply> replies;      ///< by question key
   std::map<std::string, std::string> asked;  ///< the calls' text at each question's first asking
 
@@ -97,6 +99,32 @@ class FakeContext : public RunContext {
     return reply->second;
   }
 
+  Spent spent() const override {
+    Spent spent;
+    for (std::size_t i = journal_.drive_begins_at; i < journal_.entries.size(); ++i) {
+      const std::string& name = journal_.entries[i].name;
+      spent.model_calls += name == "model";
+      spent.tool_calls += name.starts_with("tool:");
+      if (name != "model") continue;
+      const Json usage = Json::parse(journal_.entries[i].result)["usage"];
+      spent.usage.total_tokens += usage["total_tokens"].get<std::int64_t>();
+      spent.usage.cost_usd += usage["cost_usd"].get<double>();
+    }
+    for (std::size_t i = 0; i < journal_.drive_begins_at; ++i) {
+      spent.earlier_model_calls += journal_.entries[i].name == "model";
+    }
+    spent.time = journal_.time;
+    return spent;
+  }
+  bool is_recorded(std::string_view name, const std::string& key) const override {
+    const auto number = numbers_.find(std::string(name));
+    return journal_.find(!key.empty()
+                             ? key
+                             : fmt::format("{}#{}", name,
+                                           (number == numbers_.end() ? 0 : number->second) + 1)) !=
+           nullptr;
+  }
+
   std::stop_token stop_token() const override { return stop_.get_token(); }
   int live_steps() const { return live_steps_; }
 
@@ -132,7 +160,9 @@ class ScriptedChain : public ModelChain {
   std::vector<ModelReply> replies;
   std::map<std::size_t, std::vector<std::string>> requests;  ///< by turn, each as text
   ModelRequest last;
+  std::vector<int> leaves_out;  ///< of each request
   std::optional<Failure> failure;
+  std::optional<std::size_t> truncates_at;  ///< a turn whose request fits no model
 
   ModelReply complete(const std::vector<std::string>&, const std::vector<FailureClass>&,
                       const ModelRequest& request, const CallContext&) override {
@@ -141,6 +171,13 @@ class ScriptedChain : public ModelChain {
       turn += message.role == Message::Role::assistant;
     requests[turn].push_back(text_of(request));
     last = request;
+    leaves_out.push_back(request.leaves_out);
+    if (truncates_at == turn) {
+      Failure truncated;
+      truncated.cls = FailureClass::context_length;
+      truncated.message = "it does not fit";
+      throw TruncatedFailure(truncated);
+    }
     if (failure) throw FailureError(*failure);
     if (calls() > 100) throw std::logic_error("the loop does not end");
     return replies.at(std::min(turn, replies.size() - 1));
@@ -160,6 +197,7 @@ class FakeToolbox : public Toolbox {
   std::vector<StepContext> contexts;
   std::vector<ToolSpec> executed;               ///< as the call was to be made
   std::map<std::string, ToolOutcome> outcomes;  ///< by tool; else {"ok": true}
+  std::function<void()> on_call;                ///< before each; may be empty
 
   ToolSpec& add(const std::string& name) {
     ToolSpec spec;
@@ -173,6 +211,7 @@ class FakeToolbox : public Toolbox {
   }
   ToolOutcome call(const ToolSpec& spec, const Json& arguments,
                    const StepContext& context) override {
+    if (on_call) on_call();
     called.emplace_back(spec.name, arguments);
     executed.push_back(spec);
     contexts.push_back(context);
@@ -190,7 +229,7 @@ inline ModelReply answers(std::string text, std::string finish = "stop") {
   reply.model = "m1";
   reply.text = std::move(text);
   reply.finish = std::move(finish);
-  reply.usage = {10, 5, 15, 0.25};
+  reply.usage = {{10, 5, 15, 0.25}, 0, 0, 0, false};
   return reply;
 }
 

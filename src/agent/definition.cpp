@@ -9,6 +9,8 @@
 #include "agent/agent_loop.hpp"
 #include "base/guard.hpp"
 #include "base/text.hpp"
+#include "core/budget.hpp"
+#include "core/run_codec.hpp"
 
 namespace holdfast {
 namespace {
@@ -142,13 +144,21 @@ std::optional<Duration> AgentTerms::wait_for(const ToolTerms& tool) const {
   return tool.approval_timeout ? tool.approval_timeout : approval_timeout;
 }
 
-Json agent_definition(const AgentSpec& spec, const Toolbox& tools) {
+Json agent_definition(const AgentSpec& spec, const Toolbox& tools,
+                      const std::vector<ProviderSpec>& providers) {
   Json definition = {{"system", spec.system},
                      {"models", spec.models},
                      {"fallback_on", Json::array()},
                      {"max_iterations", spec.max_iterations},
+                     {"max_repeats", spec.max_repeats},
                      {"approval_timeout_ms", milliseconds(spec.approval_timeout)},
                      {"tools", Json::array()}};
+  if (!spec.answer_schema.is_null()) definition["answer_schema"] = spec.answer_schema;
+  if (!spec.budget.is_empty()) definition["budget"] = encode(spec.budget);
+  if (spec.on_budget == OnBudget::ask) definition["on_budget"] = "ask";
+  if (const auto unpriced = unpriced_models(spec.models, providers); !unpriced.empty()) {
+    definition["unpriced"] = unpriced;
+  }
   for (const FailureClass cls : spec.fallback_on) definition["fallback_on"].push_back(to_word(cls));
   for (const std::string& name : spec.tools) {
     const ToolSpec* tool = tools.find(name);
@@ -175,6 +185,12 @@ AgentTerms parse_definition(const Json& json) {
     }
     terms.max_iterations = json.at("max_iterations").get<int>();
     terms.approval_timeout = optional_duration(json, "approval_timeout_ms");
+    // Younger than the first definitions: what is not there is not limited.
+    terms.max_repeats = json.value("max_repeats", 0);
+    terms.answer_schema = json.value("answer_schema", Json());
+    terms.budget = decode_budget(json.value("budget", Json::object()));
+    if (json.value("on_budget", "stop") == "ask") terms.on_budget = OnBudget::ask;
+    terms.unpriced = json.value("unpriced", std::vector<std::string>{});
     for (const Json& tool : json.at("tools")) terms.tools.push_back(parse_tool(tool));
     return terms;
   } catch (const Json::exception& error) {

@@ -41,7 +41,12 @@ struct AgentTerms {
   std::string system;
   std::vector<std::string> models;
   std::vector<FailureClass> fallback_on;
+  Json answer_schema;  ///< null: the answer is a text
   int max_iterations = 20;
+  int max_repeats = 0;
+  Budget budget;
+  OnBudget on_budget = OnBudget::stop;
+  std::vector<std::string> unpriced;  ///< models without a price
   std::optional<Duration> approval_timeout;
   std::vector<ToolTerms> tools;
 

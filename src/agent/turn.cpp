@@ -235,6 +235,8 @@ Turn plan_turn(int number, const ModelReply& reply, const AgentTerms& terms, con
   turn.finish = reply.finish;
   turn.usage = reply.usage;
   turn.opaque = reply.opaque;
+  turn.left_out = reply.left_out;
+  turn.leaves_out = reply.was_refused ? reply.left_out : 0;
   for (const ToolCall& call : reply.calls) {
     PlannedCall planned = plan_call(call, terms, limits);
     planned.call.id = fmt::format("{}.{}", number, turn.calls.size() + 1);
@@ -248,6 +250,8 @@ Json to_json(const Turn& turn) {
   Json json = {{"provider", turn.provider}, {"model", turn.model},   {"usage", to_json(turn.usage)},
                {"text", turn.text},         {"finish", turn.finish}, {"calls", Json::array()}};
   if (!turn.opaque.is_null()) json["opaque"] = turn.opaque;
+  if (turn.left_out != 0) json["left_out"] = turn.left_out;
+  if (turn.leaves_out != 0) json["leaves_out"] = turn.leaves_out;
   for (const PlannedCall& planned : turn.calls) json["calls"].push_back(call_json(planned));
   return json;
 }
@@ -261,6 +265,8 @@ Turn parse_turn(int number, const Json& json) {
   turn.finish = json.at("finish").get<std::string>();
   turn.usage = parse_usage(json.at("usage"));
   if (json.contains("opaque")) turn.opaque = json["opaque"];
+  turn.left_out = json.value("left_out", 0);
+  turn.leaves_out = json.value("leaves_out", 0);
   for (const Json& call : json.at("calls")) {
     turn.calls.push_back(parse_call(call));
   }

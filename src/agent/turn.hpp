@@ -32,6 +32,8 @@ struct Turn {
   std::string finish;
   ModelUsage usage;
   Json opaque;
+  int left_out = 0;    ///< turns that the request was sent without, since it was too long
+  int leaves_out = 0;  ///< as many as that, the model has refused fewer
   std::vector<PlannedCall> calls;
 
   Message message() const;

@@ -9,6 +9,7 @@
 
 #include "app/config_parts.hpp"
 #include "base/text.hpp"
+#include "core/budget.hpp"
 #include "core/validate.hpp"
 
 namespace holdfast {
@@ -45,6 +46,17 @@ void read_prices(TableReader& table, ProviderSpec& spec) {
   }
 }
 
+void read_windows(TableReader& table, ProviderSpec& spec) {
+  auto windows = table.find_table("context_window");
+  if (!windows) return;
+  for (const std::string& model : windows->keys()) {
+    int tokens = 1;
+    windows->read(model, tokens, 1, 1000000000);
+    spec.context_window[model] = tokens;
+  }
+  windows->finish();
+}
+
 void read_provider(TableReader& table, const std::string& folder, ProviderSpec& spec,
                    ConfigProblems& problems) {
   if (!is_name_of(spec.name, "_-.")) {
@@ -71,12 +83,14 @@ void read_provider(TableReader& table, const std::string& folder, ProviderSpec& 
                  "key itself");
   }
   table.read("stream", spec.stream);
+  table.read("native_schema", spec.native_schema);
   table.read("timeout", spec.timeout, kShortest);
   table.read("connect_timeout", spec.connect_timeout, kShortest);
   table.read("first_byte_timeout", spec.first_byte_timeout, kShortest);
   table.read("idle_timeout", spec.idle_timeout, kShortest);
   read_headers(table, spec.headers, "use api_key_env = \"NAME_OF_A_VARIABLE\"", problems);
   read_prices(table, spec);
+  read_windows(table, spec);
   table.read("script", spec.script);
   if (!spec.script.empty()) spec.script = resolve_path(folder, spec.script);
 
@@ -131,6 +145,33 @@ void read_models(TableReader& table, AgentSpec& spec, const RuntimeOptions& opti
   }
 }
 
+void read_budget(TableReader& agent, AgentSpec& spec, const RuntimeOptions& options) {
+  std::string word = "stop";
+  agent.read("on_budget", word);
+  check_word(agent, "on_budget", word, {"stop", "ask"}, {});
+  spec.on_budget = word == "ask" ? OnBudget::ask : OnBudget::stop;
+  auto table = agent.find_table("budget");
+  if (!table) return;
+  const auto read_count = [&](const char* key, auto& limit) {
+    int count = 1;
+    table->read(key, count, 1);
+    if (table->has(key)) limit = count;
+  };
+  read_count("tokens", spec.budget.tokens);
+  read_count("model_calls", spec.budget.model_calls);
+  read_count("tool_calls", spec.budget.tool_calls);
+  table->read("time", spec.budget.time, kShortest);
+  double cost_usd = 1;
+  table->read("cost_usd", cost_usd, 1e-6, 1e9);
+  if (table->has("cost_usd")) spec.budget.cost_usd = cost_usd;
+  const auto unpriced = unpriced_models(spec.models, options.providers);
+  if (spec.budget.cost_usd && !unpriced.empty()) {
+    table->refuse("cost_usd", fmt::format("{} has no price: {}", unpriced.front(),
+                                          price_remedy(unpriced.front())));
+  }
+  table->finish();
+}
+
 void read_agent(TableReader& table, AgentSpec& spec, const RuntimeOptions& options,
                 ConfigProblems& problems) {
   if (!is_name_of(spec.name, "_-.")) {
@@ -149,7 +190,14 @@ void read_agent(TableReader& table, AgentSpec& spec, const RuntimeOptions& optio
     }
     spec.tools.push_back(item.text);
   }
+  table.read_json("answer_schema", spec.answer_schema);
+  if (!spec.answer_schema.is_null()) check_schema(table, "answer_schema", spec.answer_schema);
   table.read("max_iterations", spec.max_iterations, 1, 100000);
+  table.read("max_repeats", spec.max_repeats, 0, 100000);
+  if (spec.max_repeats == 1) {
+    table.refuse("max_repeats", "expected 0 (no limit) or at least 2: one turn is no repetition");
+  }
+  read_budget(table, spec, options);
   table.read("queue", spec.queue);
   if (!is_name_of(spec.queue, "_-.")) {
     table.refuse("queue", "expected at most 64 letters, digits, '_', '-' and '.'");

@@ -77,6 +77,7 @@ first_byte_timeout = "2s"
 idle_timeout = "3s"
 headers = { "x-team" = "ops" }
 prices = { "gpt-5-mini" = { input = 0.25, output = 2 } }
+context_window = { "gpt-5-mini" = 100000, "my.own" = 4096 }
 [providers.demo]
 kind = "scripted"
 script = "turns.json"
@@ -85,6 +86,7 @@ models = ["main/meta/llama", "demo/script"]
 system = "You sort."
 tools = ["lookup", "create"]
 max_iterations = 4
+max_repeats = 3
 queue = "mail"
 fallback_on = ["auth", "context_length"]
 approval_timeout = "1d"
@@ -156,6 +158,8 @@ TEST(Config, ReadsProviders) {
   EXPECT_EQ(main.headers.at("x-team"), "ops");
   EXPECT_EQ(main.prices.at("gpt-5-mini").input, 0.25);
   EXPECT_EQ(main.prices.at("gpt-5-mini").output, 2);
+  EXPECT_EQ(main.context_window,
+            (std::map<std::string, std::int64_t>{{"gpt-5-mini", 100000}, {"my.own", 4096}}));
   EXPECT_EQ(o.providers[1].script, "turns.json");
 }
 
@@ -167,6 +171,7 @@ TEST(Config, ReadsAgentsAndTools) {
   EXPECT_EQ(agent.system, "You sort.");
   EXPECT_EQ(agent.tools, (std::vector<std::string>{"lookup", "create"}));
   EXPECT_EQ(agent.max_iterations, 4);
+  EXPECT_EQ(agent.max_repeats, 3);
   EXPECT_EQ(agent.queue, "mail");
   EXPECT_EQ(agent.fallback_on,
             (std::vector<FailureClass>{FailureClass::auth, FailureClass::context_length}));
@@ -286,7 +291,10 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
       {"[agents.a]\nsystem = \"x\"", "f.toml:1: agents.a.models: missing"},
       {"[agents.a]\nmodels = [\"gpt\"]", "f.toml:2: agents.a.models: expected \"provider/model\""},
       {"[agents.a]\nmodels = []", "f.toml:2: agents.a.models: expected at least one"},
+      {"[providers.x]\nbase_url = \"http://h\"\ncontext_window = { m = 0 }",
+       "f.toml:3: providers.x.context_window.m"},
       {"[agents.a]\nmodels = [\"x/y\"]\nmax_iterations = 0", "f.toml:3: agents.a.max_iterations"},
+      {"[agents.a]\nmodels = [\"x/y\"]\nmax_repeats = 1", "f.toml:3: agents.a.max_repeats"},
       {"[agents.a]\nmodels = [\"x/y\"]\nlease = { heartbeat = \"1s\" }",
        "belongs to the process and not to an agent"},
       {"[agents.a]\nmodels = [\"x/y\"]\nfallback_on = [\"sometimes\"]", "no such failure class"},

@@ -116,6 +116,12 @@ unsigned TableReader::line_of(std::string_view key) const {
   return line();
 }
 
+std::vector<std::string> TableReader::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : *table_) keys.emplace_back(key.str());
+  return keys;
+}
+
 std::string TableReader::full_name(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }

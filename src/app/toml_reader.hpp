@@ -61,6 +61,7 @@ class TableReader {
       : table_(&table), path_(std::move(path)), problems_(&problems) {}
 
   bool has(std::string_view key) const { return table_->contains(key); }
+  std::vector<std::string> keys() const;
   /// Notes the key as known: it was refused already.
   void skip(std::string_view key) { find(key); }
   unsigned line() const { return table_->source().begin.line; }

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
+#include <set>
 
 #include "base/text.hpp"
 #include "holdfast/failure.hpp"
@@ -15,6 +17,17 @@ namespace {
                          std::string_view found) {
   throw RefusedError(Refusal::usage, fmt::format("{}: expected {}, got \"{}\"", option, expected,
                                                  cut(clean_utf8(found), 80)));
+}
+
+/// The value of one limit of a budget.
+template <class T>
+T number(const std::string& text, const std::string& value) {
+  T result{};
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
+  if (error != std::errc() || end != value.data() + value.size() || !(result > 0)) {
+    refuse("--budget", "a number above 0", text);
+  }
+  return result;
 }
 
 }  // namespace
@@ -87,6 +100,34 @@ Labels Args::labels() const {
     }
   }
   return labels;
+}
+
+Budget Args::budget() const {
+  Budget budget;
+  std::set<std::string> seen;
+  for (const auto& text : texts("--budget")) {
+    const auto equals = std::min(text.find('='), text.size());
+    const auto key = text.substr(0, equals);
+    const auto value = text.substr(std::min(equals + 1, text.size()));
+    if (!seen.insert(key).second) {
+      throw RefusedError(Refusal::usage, fmt::format("--budget: \"{}\" is given twice", key));
+    }
+    if (key == "tokens") {
+      budget.tokens = number<std::int64_t>(text, value);
+    } else if (key == "cost_usd") {
+      budget.cost_usd = number<double>(text, value);
+    } else if (key == "time") {
+      budget.time = parse_duration(value);
+      if (!budget.time) refuse("--budget", "time=DURATION such as time=10m", text);
+    } else if (key == "model_calls") {
+      budget.model_calls = number<int>(text, value);
+    } else if (key == "tool_calls") {
+      budget.tool_calls = number<int>(text, value);
+    } else {
+      refuse("--budget", "KEY=VALUE with tokens, cost_usd, time, model_calls or tool_calls", text);
+    }
+  }
+  return budget;
 }
 
 }  // namespace holdfast

@@ -31,6 +31,7 @@ class Args {
   std::optional<WallTime> find_time(std::string_view option) const;
   std::optional<Json> find_json(std::string_view option, int max_depth) const;
   Labels labels() const;
+  Budget budget() const;  ///< of --budget KEY=VALUE
 
  private:
   std::map<std::string, std::vector<std::string>, std::less<>> options_;

@@ -163,6 +163,29 @@ TEST(Enqueue, PassesEverythingOn) {
   EXPECT_EQ(request.labels, (Labels{{"x", "y=z"}}));
 }
 
+TEST(Enqueue, TakesABudgetForThisRun) {
+  Shell shell;
+  ASSERT_EQ(shell.run({"enqueue", "triage", "--input", "x", "--budget", "tokens=200000", "--budget",
+                       "cost_usd=0.5", "--budget", "time=10m", "--budget", "model_calls=3",
+                       "--budget", "tool_calls=4"}),
+            0)
+      << shell.err;
+  const Budget& budget = shell.runtime.requests.at(0).budget;
+  EXPECT_EQ(budget.tokens, 200000);
+  EXPECT_EQ(budget.cost_usd, 0.5);
+  EXPECT_EQ(budget.time, std::chrono::minutes(10));
+  EXPECT_EQ(budget.model_calls, 3);
+  EXPECT_EQ(budget.tool_calls, 4);
+  for (const char* wrong : {"tokens", "tokens=", "tokens=0", "tokens=-1", "tokens=1.5", "money=1",
+                            "time=5", "cost_usd=nan", "=1"}) {
+    EXPECT_EQ(shell.run({"enqueue", "triage", "--input", "x", "--budget", wrong}), 2) << wrong;
+  }
+  EXPECT_EQ(
+      shell.run({"run", "triage", "--input", "x", "--budget", "tokens=1", "--budget", "tokens=2"}),
+      2);
+  EXPECT_EQ(shell.runtime.requests.size(), 1u);
+}
+
 TEST(Enqueue, TextStaysText) {
   Shell shell;
   ASSERT_EQ(shell.run({"enqueue", "triage", "--input", "{\"a\":1}", "--json"}), 0);

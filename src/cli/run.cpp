@@ -23,6 +23,7 @@ RunRequest request_of(Invocation& call) {
   RunRequest request;
   request.agent = clean_utf8(call.args.operand());
   request.labels = call.args.labels();
+  request.budget = call.args.budget();
   need_agents(call);
   request.input = input_of(call);
   return request;

@@ -49,11 +49,14 @@ std::vector<CommandText> decide_commands() {
        "give a run the values that it waits for",
        {"ID", 1, 1},
        "Submits values to a run that waits for input. They are checked against the schema first; "
-       "values that do not meet it leave the run waiting (exit 2).",
+       "values that do not meet it leave the run waiting (exit 2). A run that asks about its "
+       "budget takes higher limits of the same names.",
        decision_options({{"--values", "JSON", "the values, a JSON object"},
                          {"--call", "ID", "the call that they are for (there is one)"}}),
        {{"holdfast input 0198c1f2-7d30-7000-8000-3b6f5a2c9e10 --values '{\"amount\": 12}'",
-         "fill in one value"}},
+         "fill in one value"},
+        {"holdfast input 0198c1f2-7d30-7000-8000-3b6f5a2c9e10 --values '{\"tokens\": 200000}'",
+         "raise the limit of a run that asks about its budget; '{\"end\": true}' ends it"}},
        submit_input},
       {"resolve",
        Group::decide,

@@ -10,7 +10,11 @@ std::vector<OptionText> input_options() {
   return {{"--input", "TEXT", "the request, as text"},
           {"--input-file", "FILE", "the request from a file, as text; - reads standard input"},
           {"--input-json", "JSON", "the request as a JSON value"},
-          {"--label", "KEY=VALUE", "attach a label", true}};
+          {"--label", "KEY=VALUE", "attach a label", true},
+          {"--budget", "KEY=VALUE",
+           "limit tokens, cost_usd, time, model_calls or tool_calls of this run; may be repeated "
+           "(default: the agent's)",
+           true}};
 }
 
 std::vector<OptionText> with_input(std::vector<OptionText> more) {

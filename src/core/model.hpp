@@ -47,6 +47,9 @@ struct ModelRequest {
   RunId run;
   std::vector<Message> messages;
   std::vector<ToolDefinition> tools;
+  Json answer_schema;  ///< null: the answer is a text
+  int left_out = 0;    ///< turns of the conversation that are not among `messages` any more
+  int leaves_out = 0;  ///< of those that are, so many of the oldest are not to be sent
 };
 
 /// What one model call used: the counts of the run, and what they consist of. Cached and written
@@ -67,8 +70,16 @@ struct ModelReply {
   std::string text;
   std::vector<ToolCall> calls;
   ModelUsage usage;
-  std::string finish;  ///< `stop`, `length`, `tool_calls`, `pause`, or the maker's own word
-  Json opaque;         ///< see provider/own_parts.hpp
+  std::string finish;        ///< `stop`, `length`, `tool_calls`, `pause`, or the maker's own word
+  Json opaque;               ///< see provider/own_parts.hpp
+  int left_out = 0;          ///< turns that were not sent, so that the request fitted
+  bool was_refused = false;  ///< the model refused it with fewer left out
+};
+
+/// A request that does not fit, also without all the turns that can be left out (`context_length`).
+class TruncatedFailure final : public FailureError {
+ public:
+  using FailureError::FailureError;
 };
 
 struct CallContext {
@@ -84,6 +95,10 @@ class Provider {
   /// One request, one answer, no hidden retries. Throws FailureError.
   virtual ModelReply complete(const std::string& model, const ModelRequest&,
                               const CallContext&) = 0;
+  /// About how many tokens a request to that model may take; none: nobody knows.
+  virtual std::optional<std::int64_t> request_room(const std::string&) const {
+    return std::nullopt;
+  }
   /// Before the first call: reads what it answers from. Throws RefusedError where that cannot be.
   virtual void prepare() {}
   /// What this process lacks to call it, whatever is asked (its key); empty: nothing.
@@ -91,7 +106,8 @@ class Provider {
 };
 
 /// The models of an agent in order: the first that answers. Throws FailureError classified by the
-/// most recent attempt.
+/// most recent attempt. A request that a model has no room for, by what is known of it or by its
+/// own word, is sent without its oldest turns; none is sent twice.
 class ModelChain {
  public:
   virtual ~ModelChain() = default;

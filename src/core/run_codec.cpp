@@ -44,19 +44,45 @@ GatedCall decode_call(const Json& json) {
 
 }  // namespace
 
+Json encode(const Budget& budget) {
+  Json json = Json::object();
+  if (budget.tokens) json["tokens"] = *budget.tokens;
+  if (budget.cost_usd) json["cost_usd"] = *budget.cost_usd;
+  if (budget.time) json["time"] = budget.time->count();
+  if (budget.model_calls) json["model_calls"] = *budget.model_calls;
+  if (budget.tool_calls) json["tool_calls"] = *budget.tool_calls;
+  return json;
+}
+
+Budget decode_budget(const Json& json) {
+  Budget budget;
+  const auto read_limit = [&](const char* key, auto& limit) {
+    const Json* found = find_member(json, key);
+    if (found != nullptr && found->is_number()) read(json, key, limit);
+  };
+  read_limit("tokens", budget.tokens);
+  read_limit("cost_usd", budget.cost_usd);
+  read_limit("time", budget.time);
+  read_limit("model_calls", budget.model_calls);
+  read_limit("tool_calls", budget.tool_calls);
+  return budget;
+}
+
 Json encode(const Policy& policy) {
-  return {{"lease", policy.lease.count()},
-          {"margin", policy.margin.count()},
-          {"gap_timeout", policy.gap_timeout.count()},
-          {"strict_expiry", policy.strict_expiry},
-          {"max_requeues", policy.max_requeues},
-          {"backoff_base", policy.backoff_base.count()},
-          {"backoff_factor", policy.backoff_factor},
-          {"backoff_cap", policy.backoff_cap.count()},
-          {"jitter", policy.jitter},
-          {"max_wait", policy.max_wait.count()},
-          {"hint_cap", policy.hint_cap.count()},
-          {"retry_unknown", policy.retry_unknown}};
+  Json json = {{"lease", policy.lease.count()},
+               {"margin", policy.margin.count()},
+               {"gap_timeout", policy.gap_timeout.count()},
+               {"strict_expiry", policy.strict_expiry},
+               {"max_requeues", policy.max_requeues},
+               {"backoff_base", policy.backoff_base.count()},
+               {"backoff_factor", policy.backoff_factor},
+               {"backoff_cap", policy.backoff_cap.count()},
+               {"jitter", policy.jitter},
+               {"max_wait", policy.max_wait.count()},
+               {"hint_cap", policy.hint_cap.count()},
+               {"retry_unknown", policy.retry_unknown}};
+  if (!policy.budget.is_empty()) json["budget"] = encode(policy.budget);
+  return json;
 }
 
 Policy decode_policy(const Json& json) {
@@ -73,6 +99,7 @@ Policy decode_policy(const Json& json) {
   read(json, "max_wait", policy.max_wait);
   read(json, "hint_cap", policy.hint_cap);
   read(json, "retry_unknown", policy.retry_unknown);
+  if (const Json* budget = find_member(json, "budget")) policy.budget = decode_budget(*budget);
   return policy;
 }
 

@@ -9,6 +9,7 @@
 namespace holdfast {
 
 Json encode(const Policy&);
+Json encode(const Budget&);
 Json encode(const Failure&);
 Json encode(const Fence&);
 Json encode(const Wait&);
@@ -18,6 +19,7 @@ Json encode(const Labels&);
 /// What is missing, or of another type, keeps the default. An effect that this build does not know
 /// is taken for the most careful one, a failure class for `unknown`.
 Policy decode_policy(const Json&);
+Budget decode_budget(const Json&);
 Failure decode_failure(const Json&);
 Fence decode_fence(const Json&);
 Wait decode_wait(const Json&);

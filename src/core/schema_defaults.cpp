@@ -10,7 +10,7 @@ namespace holdfast {
 namespace {
 
 /// Values nested deeper than this are left as they are.
-constexpr int kMaxDepth = 64;
+constexpr int kMaxDefaultsDepth = 64;
 
 /// Fills one value. References may lead from every part of a schema to every other, so that there
 /// are more paths through them than anybody can walk: each part of the value meets each part of
@@ -21,7 +21,7 @@ class Defaults {
   explicit Defaults(const Json& root) : root_(root) {}
 
   void fill(const Json& schema, Json& value, int depth) {
-    if (depth > kMaxDepth || filled_in_.contains(&value)) return;
+    if (depth > kMaxDefaultsDepth || filled_in_.contains(&value)) return;
     // A reference comes before what stands beside it.
     const auto chain = follow(schema, value);
     for (auto it = chain.rbegin(); it != chain.rend(); ++it) {

@@ -39,10 +39,28 @@ Journal::Journal(const SegmentParts& parts, Run run)
     replay_ =
         Replay(ask_store(parts_.persistence(), [&] { return parts_.store.events(run_.id, 0, 0); }));
   }
+  // The row and its events are written together: these are what the journal says.
+  spent_.usage = run_.usage;
+  spent_.model_calls = run_.iterations;
+  spent_.tool_calls = replay_.drive().tool_calls;
+  spent_.earlier_model_calls = replay_.drive().earlier_model_calls;
 }
 
 WallTime Journal::wall_now() const {
   return ask_store(parts_.persistence(), [&] { return parts_.store.wall_now(); });
+}
+
+Spent Journal::spent() const {
+  Spent spent = spent_;
+  const Replay::Drive& drive = replay_.drive();
+  if (const auto begun = drive.begun_at ? drive.begun_at : run_.started_at) {
+    spent.time = std::max(Duration::zero(), wall_now() - *begun - drive.waited);
+  }
+  return spent;
+}
+
+bool Journal::is_recorded(std::string_view name, const std::string& key) const {
+  return replay_.holds(name, key);
 }
 
 void Journal::leave_by(Leave leave) {

@@ -43,6 +43,8 @@ class Journal final : public RunContext {
   void sleep(std::string_view name, Duration) override;
   void sleep_until(std::string_view name, WallTime) override;
   Reply ask(const Question&) override;
+  Spent spent() const override;
+  bool is_recorded(std::string_view name, const std::string& key) const override;
   std::stop_token stop_token() const override { return parts_.segment.stop_token(); }
 
   // For the segment, once the handler is done.
@@ -115,6 +117,7 @@ class Journal final : public RunContext {
   const SegmentParts parts_;
   Run run_;
   Replay replay_;
+  Spent spent_;  ///< but for its time
   std::optional<Leave> left_;
   std::optional<Failure> write_failure_;
   bool probe_is_open_ = false;

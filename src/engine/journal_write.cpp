@@ -182,6 +182,9 @@ Json Journal::record(const Step& step, StepResult result, std::vector<NewEvent> 
   }
   if (!answer) leave_by(Interrupt{});
   check(*answer, "recording a step", step);
+  if (result.usage) spent_.usage += *result.usage;
+  spent_.model_calls += step.options.kind == StepKind::model;
+  spent_.tool_calls += step.options.kind == StepKind::tool;
   return kept;
 }
 

@@ -63,6 +63,7 @@ Replay::Replay(const std::vector<Event>& events) {
   for (const Event& event : events) {
     const auto kind = event.kind.known();
     if (!kind) continue;
+    count(event, *kind);
     switch (*kind) {
       case EventKind::model:
       case EventKind::tool:
@@ -105,6 +106,34 @@ Replay::Replay(const std::vector<Event>& events) {
         break;
     }
   }
+}
+
+void Replay::count(const Event& event, EventKind kind) {
+  const auto is_one_of = [kind](std::initializer_list<EventKind> kinds) {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  };
+  using enum EventKind;
+  if (is_one_of({redriven, resolved})) {
+    drive_ = Drive{};
+    drive_.earlier_model_calls = model_calls_;
+  }
+  if (is_one_of({started, claimed}) && !drive_.begun_at) drive_.begun_at = event.at;
+  if (kind == model) ++model_calls_;
+  if (kind == tool) ++drive_.tool_calls;
+  if (is_one_of({approval_requested, input_requested})) waits_since_ = event.at;
+  const bool is_answer = is_one_of({approved, denied, input_submitted, expired});
+  if (is_answer && waits_since_) {
+    // Of several answers to one question each ends a part of the wait.
+    drive_.waited += std::max(Duration::zero(), event.at - *waits_since_);
+    waits_since_ = event.at;
+  }
+}
+
+bool Replay::holds(std::string_view name, const std::string& own_key) const {
+  if (!own_key.empty()) return by_key_.contains(own_key);
+  const auto number = numbers_.find(std::string(name));
+  return by_key_.contains(
+      fmt::format("{}#{}", name, (number == numbers_.end() ? 0 : number->second) + 1));
 }
 
 void Replay::add_step(const Event& event) {
@@ -241,8 +270,8 @@ std::string turn_digest(const RunId& run, const Question& question) {
   Json turn = {{"run", run},
                {"kind", question.kind == WaitKind::approval ? "approval" : "input"},
                {"key", question.key},
-               {"calls", std::move(calls)},
-               {"schema", question.schema}};
+               {"calls", std::move(calls)}};
+  if (question.schema_counts) turn["schema"] = question.schema;
   if (!question.terms.empty()) turn["terms"] = question.terms;
   // Half of it is short enough to be typed and long enough to be unique.
   return sha256_hex(dump_json(turn)).substr(0, 32);

@@ -53,10 +53,23 @@ class Replay {
   /// What was decided on a turn. Denied and expired decisions of an earlier drive do not count.
   Answers find_answers(const std::string& turn, const std::vector<GatedCall>&) const;
 
+  /// The present drive, as far as it is recorded.
+  struct Drive {
+    int tool_calls = 0;
+    int earlier_model_calls = 0;       ///< of the drives before
+    std::optional<WallTime> begun_at;  ///< its first claim
+    Duration waited{};                 ///< for people
+  };
+  const Drive& drive() const { return drive_; }
+
+  /// Is there a step of that name at the next place, or under that key?
+  bool holds(std::string_view name, const std::string& own_key) const;
+
   /// When the newest claim was written, on the store's wall clock.
   std::optional<WallTime> claimed_at() const { return claimed_at_; }
 
  private:
+  void count(const Event&, EventKind);
   void add_step(const Event&);
   void add_sleep(const Event&);
 
@@ -69,6 +82,9 @@ class Replay {
   std::int64_t newest_redrive_ = 0;
   std::int64_t newest_step_ = 0;
   std::optional<WallTime> claimed_at_;
+  Drive drive_;
+  int model_calls_ = 0;
+  std::optional<WallTime> waits_since_;
 };
 
 /// `fetch#2`: a key made from the name and a running number.

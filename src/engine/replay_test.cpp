@@ -123,6 +123,17 @@ TEST(TurnDigest, ChangesWithRunPlaceAndArguments) {
   EXPECT_NE(turn_digest("r", other), digest);
 }
 
+TEST(TurnDigest, KnowsWhetherTheSchemaIsPartOfTheQuestion) {
+  Question question;
+  question.key = "input#1.1";
+  question.schema = {{"minimum", 1}};
+  Question other = question;
+  other.schema = {{"minimum", 2}};
+  EXPECT_NE(turn_digest("r", question), turn_digest("r", other));
+  question.schema_counts = other.schema_counts = false;
+  EXPECT_EQ(turn_digest("r", question), turn_digest("r", other));
+}
+
 TEST(Answers, GatherTheVerdictsOfEachCall) {
   const auto calls = two_calls().calls;
   Replay replay(
@@ -149,6 +160,52 @@ TEST(Answers, OfAnEarlierDriveCountOnlyWhereTheyApproved) {
   Replay changed_mind({event(1, EventKind::approved, both), event(2, EventKind::redriven, {}),
                        event(3, EventKind::denied, both)});
   EXPECT_EQ(changed_mind.find_answers("t", calls).verdicts[0], Verdict::denied);
+}
+
+TEST(Replay, CountsWhatThePresentDriveUsedUp) {
+  std::int64_t sequence = 0;
+  std::int64_t second = 0;
+  std::vector<Event> events;
+  const auto add = [&](EventKind kind, int after) {
+    ++sequence;
+    events.push_back(event(sequence, kind, {{"key", std::to_string(sequence)}}));
+    events.back().at = WallTime(std::chrono::seconds(second += after));
+  };
+  using enum EventKind;
+  add(queued, 0);
+  add(claimed, 100);
+  add(model, 1);
+  add(tool, 1);
+  EXPECT_EQ(Replay(events).drive().begun_at, WallTime(std::chrono::seconds(100)));
+  EXPECT_EQ(Replay(events).drive().tool_calls, 1);
+  add(approval_requested, 1);
+  add(approved, 60);
+  add(denied, 60);
+  add(claimed, 7);
+  EXPECT_EQ(Replay(events).drive().begun_at, WallTime(std::chrono::seconds(100)));
+  EXPECT_EQ(Replay(events).drive().waited, std::chrono::minutes(2));
+  EXPECT_EQ(Replay(events).drive().earlier_model_calls, 0);
+  add(failed, 1);
+  add(redriven, 1);
+  EXPECT_FALSE(Replay(events).drive().begun_at);
+  add(claimed, 68);
+  add(tool, 1);
+  add(tool, 1);
+  const Replay::Drive drive = Replay(events).drive();
+  EXPECT_EQ(drive.begun_at, WallTime(std::chrono::seconds(300)));
+  EXPECT_EQ(drive.waited, Duration::zero());
+  EXPECT_EQ(drive.tool_calls, 2);
+  EXPECT_EQ(drive.earlier_model_calls, 1);
+}
+
+TEST(Replay, KnowsWhichStepIsRecordedNext) {
+  Replay replay({recorded(1, "a", "a#1", 1), recorded(2, "tool:x", "t1.1", 2)});
+  EXPECT_TRUE(replay.holds("a", ""));
+  EXPECT_TRUE(replay.holds("tool:x", "t1.1"));
+  EXPECT_FALSE(replay.holds("tool:x", "t1.2"));
+  EXPECT_FALSE(replay.holds("b", ""));
+  replay.take(replay.next_key("a", ""), "a", false, false);
+  EXPECT_FALSE(replay.holds("a", ""));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "provider/answer_format.hpp"
 #include "provider/wire_names.hpp"
 
 namespace holdfast {
@@ -122,6 +123,12 @@ std::string render_messages_request(const Target& target, const ModelRequest& re
     Json definition{{"name", wire_name(tool.name)}, {"input_schema", sent_parameters(tool)}};
     if (!tool.description.empty()) definition["description"] = tool.description;
     body["tools"].push_back(std::move(definition));
+  }
+  if (!request.answer_schema.is_null()) {
+    if (Json schema = anthropic_answer_schema(request.answer_schema); !schema.is_null()) {
+      Json format{{"type", "json_schema"}, {"schema", std::move(schema)}};
+      body["output_config"] = {{"format", std::move(format)}};
+    }
   }
   if (options.stream) body["stream"] = true;
   return dump_json(body);

@@ -7,6 +7,7 @@
 #include "base/guard.hpp"
 #include "base/text.hpp"
 #include "core/classify.hpp"
+#include "core/context_window.hpp"
 #include "core/history.hpp"
 #include "provider/judge.hpp"
 #include "provider/providers.hpp"
@@ -49,6 +50,7 @@ class Chain final : public ModelChain {
     std::vector<std::string> attempts;
     std::vector<Skipped> skipped;
     std::optional<Failure> newest;
+    bool is_truncated = false;
     for (const std::string& target : models) {
       CallContext limited = context;
       if (context.timeout > Duration::zero()) {
@@ -56,17 +58,19 @@ class Chain final : public ModelChain {
         limited.timeout = std::max(Duration(1), context.timeout - (env_.store_now() - started));
       }
       try {
-        auto reply = call(target, request, limited, skipped);
+        auto reply = call_with_room(target, request, limited, skipped);
         if (!reply) continue;
         reply->usage += lost;
         return std::move(*reply);
       } catch (const FailureError& error) {
         if (const auto* paid = dynamic_cast<const PaidFailure*>(&error)) lost += paid->used();
         newest = error.failure();
+        is_truncated = dynamic_cast<const TruncatedFailure*>(&error) != nullptr;
         attempts.push_back(newest->message);
         if (!may_go_on(*newest, fallback_on, context, started)) break;
       }
     }
+    if (newest && is_truncated) throw TruncatedFailure(summed_up(std::move(*newest), attempts));
     if (newest) throw FailureError(summed_up(std::move(*newest), attempts));
     throw FailureError(nobody_called(skipped));
   }
@@ -93,6 +97,65 @@ class Chain final : public ModelChain {
     std::string target;
     Admission admission;
   };
+
+  /// Sends what the model has room for. Refused as too long all the same, it is sent without half
+  /// of the turns that could still be left out, as long as there are any.
+  std::optional<ModelReply> call_with_room(const std::string& target, const ModelRequest& request,
+                                           const CallContext& context,
+                                           std::vector<Skipped>& skipped) {
+    const StoreTime started = env_.store_now();
+    const int spare = spare_turns(request);
+    int left_out = fitted(target, request);
+    ModelUsage paid_in_vain;
+    for (bool was_refused = false;; was_refused = true) {
+      CallContext limited = context;
+      if (context.timeout > Duration::zero()) {
+        limited.timeout = std::max(Duration(1), context.timeout - (env_.store_now() - started));
+      }
+      try {
+        auto reply = call(target, without_turns(request, left_out), limited, skipped);
+        if (!reply) return reply;
+        reply->usage += paid_in_vain;
+        reply->left_out = left_out;
+        reply->was_refused = was_refused;
+        return reply;
+      } catch (const FailureError& error) {
+        Failure failure = error.failure();
+        if (failure.cls != FailureClass::context_length) throw;
+        if (!HOLDFAST_GUARD("context_never_again", left_out < spare)) {
+          if (left_out == 0) throw;
+          failure.message = "also without its " + std::to_string(left_out) +
+                            " oldest turns the request is too long: " + failure.message;
+          throw TruncatedFailure(std::move(failure));
+        }
+        if (const auto* paid = dynamic_cast<const PaidFailure*>(&error)) {
+          paid_in_vain += paid->used();
+        }
+        left_out += (spare - left_out + 1) / 2;
+      }
+    }
+  }
+
+  /// How many turns are left out, as far as the room of the model is known.
+  int fitted(const std::string& target, const ModelRequest& request) const {
+    const auto [name, model] = split_target(target);
+    const auto provider = providers_.find(name);
+    const auto room =
+        provider == providers_.end() ? std::nullopt : provider->second->request_room(model);
+    if (!room) return std::min(request.leaves_out, spare_turns(request));
+    const auto count = turns_to_leave_out(request, request.leaves_out, *room);
+    if (count) return *count;
+    const int spare = spare_turns(request);
+    Failure failure = make_failure(
+        FailureClass::context_length, "context_window",
+        "nothing was sent: the system text, the tools, the task and the last turn take about " +
+            std::to_string(estimated_tokens(without_turns(request, spare))) + " tokens, and " +
+            target + " takes requests of at most " + std::to_string(*room));
+    failure.attempted = false;
+    failure.provider = name;
+    failure.model = model;
+    throw TruncatedFailure(std::move(failure));
+  }
 
   /// None where its circuit is open.
   std::optional<ModelReply> call(const std::string& target, const ModelRequest& request,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "provider/answer_format.hpp"
 #include "provider/wire_names.hpp"
 
 namespace holdfast {
@@ -92,6 +93,9 @@ std::string render_chat_request(const Target& target, const ModelRequest& reques
     body["messages"].push_back(render_message(message, target, &ids));
   }
   for (const ToolDefinition& tool : request.tools) body["tools"].push_back(render_tool(tool));
+  if (Json format = openai_answer_format(request.answer_schema); !format.is_null()) {
+    body["response_format"] = {{"type", "json_schema"}, {"json_schema", std::move(format)}};
+  }
   if (stream) {
     body["stream"] = true;
     body["stream_options"] = {{"include_usage", true}};

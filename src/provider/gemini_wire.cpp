@@ -165,6 +165,11 @@ std::string render_gemini_request(const Target& target, const ModelRequest& requ
     }
     functions.push_back(std::move(function));
   }
+  // Beside tools most models refuse a form of the answer; then the system text alone says it.
+  if (functions.empty() && !request.answer_schema.is_null()) {
+    body["generationConfig"] = {{"responseMimeType", "application/json"},
+                                {"responseJsonSchema", request.answer_schema}};
+  }
   if (!functions.empty()) {
     body["tools"] = Json::array({Json{{"functionDeclarations", std::move(functions)}}});
   }

@@ -71,6 +71,16 @@ class Call {
     return spec_.api_key_env.empty() ? "" : std::getenv(spec_.api_key_env.c_str());
   }
 
+  std::string body() const {
+    const Target target{spec_.name, model_};
+    if (spec_.native_schema || request_.answer_schema.is_null()) {
+      return dialect_.render(target, request_, spec_.stream);
+    }
+    ModelRequest told_only = request_;
+    told_only.answer_schema = nullptr;
+    return dialect_.render(target, told_only, spec_.stream);
+  }
+
   HttpRequest make_request(const std::string& key) const {
     const std::string events =
         dialect_.streams_lines() ? "application/x-ndjson" : "text/event-stream";
@@ -86,7 +96,7 @@ class Call {
       });
       http.headers.emplace_back(name, value);
     }
-    http.body = dialect_.render({spec_.name, model_}, request_, spec_.stream);
+    http.body = body();
     http.connect_timeout = spec_.connect_timeout;
     http.first_byte_timeout = spec_.first_byte_timeout;
     http.idle_timeout = spec_.idle_timeout;
@@ -281,6 +291,10 @@ class HttpProvider final : public Provider {
   std::string lack() const override {
     const std::string problem = key_problem(spec_);
     return problem.empty() ? "" : spec_.name + ": " + problem;
+  }
+
+  std::optional<std::int64_t> request_room(const std::string& model) const override {
+    return holdfast::request_room(spec_, model);
   }
 
  private:

@@ -50,6 +50,10 @@ std::string render_ollama_request(const std::string& model, const ModelRequest& 
                                {"description", tool.description},
                                {"parameters", sent_parameters(tool)}}}});
   }
+  // A format binds all that the model writes: with one it could not call a tool.
+  if (request.tools.empty() && !request.answer_schema.is_null()) {
+    body["format"] = request.answer_schema;
+  }
   return dump_json(body);
 }
 

@@ -48,6 +48,10 @@ using ProviderMap = std::map<std::string, std::unique_ptr<Provider>>;
 std::unique_ptr<ModelChain> make_chain_of(ProviderMap, Env&,
                                           std::unique_ptr<CircuitBoard> circuits = nullptr);
 
+/// About how many tokens a request to that model may take: of the window that is configured, or
+/// that is known. None: nobody knows.
+std::optional<std::int64_t> request_room(const ProviderSpec&, const std::string& model);
+
 /// Money for tokens, by the model's price; zero where none is configured.
 double cost_of(const ProviderSpec&, const std::string& model, const ModelUsage&);
 

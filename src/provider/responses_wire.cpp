@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "core/failure_words.hpp"
+#include "provider/answer_format.hpp"
 #include "provider/wire_names.hpp"
 
 namespace holdfast {
@@ -199,6 +200,10 @@ std::string render_responses_request(const Target& target, const ModelRequest& r
                              {"description", tool.description},
                              {"parameters", sent_parameters(tool)},
                              {"strict", false}});
+  }
+  if (Json format = openai_answer_format(request.answer_schema); !format.is_null()) {
+    format["type"] = "json_schema";
+    body["text"] = {{"format", std::move(format)}};
   }
   if (may_reason(target.model)) body["include"] = {"reasoning.encrypted_content"};
   if (stream) body["stream"] = true;

@@ -200,10 +200,16 @@ class Scripted final : public Provider {
     if (entries_.empty()) entries_ = ScriptReader(spec_).read();
   }
 
+  std::optional<std::int64_t> request_room(const std::string& model) const override {
+    return holdfast::request_room(spec_, model);
+  }
+
   ModelReply complete(const std::string& model, const ModelRequest& request,
                       const CallContext& context) override {
     prepare();
+    // Also those that are not sent any more.
     const auto turn = static_cast<std::size_t>(
+        request.left_out +
         std::count_if(request.messages.begin(), request.messages.end(),
                       [](const Message& m) { return m.role == Message::Role::assistant; }));
     if (turn >= entries_.size()) throw FailureError(past_the_end(model, turn));

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "base/text.hpp"
 #include "provider/chain.hpp"
 #include "provider/providers.hpp"
 #include "support/stub_server.hpp"

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "core/budget.hpp"
 #include "core/validate.hpp"
 #include "tool/check_spec.hpp"
 #include "tool/url_template.hpp"
@@ -88,6 +89,9 @@ void check_provider_spec(const ProviderSpec& provider) {
                       price.input >= 0 && price.output >= 0;
     if (!sane) refuse(place + ".prices." + model, "prices are numbers that are not negative");
   }
+  for (const auto& [model, tokens] : provider.context_window) {
+    if (tokens < 1) refuse(place + ".context_window." + model, "must be at least 1 token");
+  }
 }
 
 // What model APIs take as a function's name.
@@ -153,7 +157,23 @@ void check_agent(const AgentSpec& agent, const RuntimeOptions& options,
       refuse(place + ".tools", fmt::format("names \"{}\" twice", tool));
     }
   }
+  if (!agent.answer_schema.is_null()) {
+    if (const auto problem = schema_problem(agent.answer_schema); !problem.empty()) {
+      refuse(place + ".answer_schema", problem);
+    }
+  }
   need_at_least_one(place + ".max_iterations", agent.max_iterations);
+  if (agent.max_repeats < 0 || agent.max_repeats == 1) {
+    refuse(place + ".max_repeats", "must be 0 (no limit) or at least 2");
+  }
+  if (const auto problem = budget_problem(agent.budget); !problem.empty()) {
+    refuse(place + ".budget", problem);
+  }
+  const auto unpriced = unpriced_models(agent.models, options.providers);
+  if (agent.budget.cost_usd && !unpriced.empty()) {
+    refuse(place + ".budget.cost_usd",
+           fmt::format("{} has no price: {}", unpriced.front(), price_remedy(unpriced.front())));
+  }
   if (agent.queue.empty()) refuse(place + ".queue", "must not be empty");
   if (agent.approval_timeout) need_positive(place + ".approval_timeout", *agent.approval_timeout);
   if (agent.policy) check_policy(place + ".", *agent.policy, options.heartbeat);

@@ -99,6 +99,12 @@ TEST(CheckOptions, NamesTheKeyOfEachMistake) {
        }},
       {"agents.triage.tools", [](auto& o) { o.agents[0].tools = {"other"}; }},
       {"agents.triage.max_iterations", [](auto& o) { o.agents[0].max_iterations = 0; }},
+      {"agents.triage.answer_schema",
+       [](auto& o) {
+         o.agents[0].answer_schema = {{"type", 7}};
+       }},
+      {"agents.triage.max_repeats", [](auto& o) { o.agents[0].max_repeats = 1; }},
+      {"agents.triage.budget", [](auto& o) { o.agents[0].budget.tokens = 0; }},
       {"agents.triage.queue", [](auto& o) { o.agents[0].queue = ""; }},
       {"agents.triage.approval_timeout", [](auto& o) { o.agents[0].approval_timeout = 0s; }},
       {"agents.triage.lease.duration",

@@ -66,6 +66,7 @@ class Front final : public Runtime {
  private:
   // requests.cpp
   const HandlerEntry& get_handler(const std::string& agent) const;
+  void check_budget(const RunRequest&) const;
   NewRun make_new_run(const RunRequest&);
   std::vector<EnqueueResult> store_new(const std::vector<NewRun>&);
 

@@ -3,11 +3,14 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/canonical.hpp"
 #include "base/guard.hpp"
 #include "base/text.hpp"
+#include "core/budget.hpp"
+#include "core/run_codec.hpp"
 #include "core/validate.hpp"
 #include "runtime/front.hpp"
 
@@ -21,9 +24,10 @@ std::string content_digest(const RunRequest& request) {
   const auto or_null = [](const auto& said) { return said ? Json(*said) : Json(); };
   const auto at = request.at ? Json(request.at->time_since_epoch().count()) : Json();
   const auto delay = request.delay ? Json(request.delay->count()) : Json();
-  return sha256_hex(canonical_text(
-      Json::array({request.agent, request.input, request.priority, request.labels,
-                   or_null(request.queue), or_null(request.max_requeues), delay, at})));
+  Json said = Json::array({request.agent, request.input, request.priority, request.labels,
+                           or_null(request.queue), or_null(request.max_requeues), delay, at});
+  if (!request.budget.is_empty()) said.push_back(encode(request.budget));
+  return sha256_hex(canonical_text(said));
 }
 
 [[noreturn]] void refuse_conflict(const EnqueueResult& result, const NewRun& wanted) {
@@ -77,6 +81,27 @@ const HandlerEntry& Front::get_handler(const std::string& agent) const {
   throw RefusedError(Refusal::not_found, text);
 }
 
+/// Who limits the money of a run must be able to count it.
+void Front::check_budget(const RunRequest& request) const {
+  if (request.budget.is_empty()) return;
+  if (const auto problem = budget_problem(request.budget); !problem.empty()) {
+    throw RefusedError(Refusal::usage, "budget: " + problem);
+  }
+  const auto agent = std::ranges::find(options_.agents, request.agent, &AgentSpec::name);
+  if (agent == options_.agents.end()) {
+    throw RefusedError(Refusal::usage,
+                       fmt::format("budget: \"{}\" is a task of this program, which sets its own "
+                                   "limits; only agents have a budget",
+                                   request.agent));
+  }
+  const auto unpriced = unpriced_models(agent->models, options_.providers);
+  if (request.budget.cost_usd && !unpriced.empty()) {
+    throw RefusedError(Refusal::usage,
+                       fmt::format("budget: cost_usd: {} has no price: {}", unpriced.front(),
+                                   price_remedy(unpriced.front())));
+  }
+}
+
 NewRun Front::make_new_run(const RunRequest& request) {
   check_request(request, options_.limits);
   const auto& offer = get_handler(request.agent).offer;
@@ -92,6 +117,8 @@ NewRun Front::make_new_run(const RunRequest& request) {
   row.policy = offer.policy;
   row.policy.max_requeues = request.max_requeues.value_or(offer.policy.max_requeues);
   row.max_requeues = row.policy.max_requeues;
+  check_budget(request);
+  row.policy.budget = request.budget;
   wanted.delay = request.delay;
   wanted.at = request.at;
   wanted.content_digest = content_digest(request);

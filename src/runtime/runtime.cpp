@@ -13,10 +13,10 @@ namespace holdfast {
 namespace {
 
 // An LLM loop's unknown exceptions are bugs that a second try meets again (spec, section 6).
-AgentOffer offer_of(const AgentSpec& agent, const Policy& global, const Toolbox& toolbox) {
-  auto policy = agent.policy.value_or(global);
+AgentOffer offer_of(const AgentSpec& agent, const RuntimeOptions& options, const Toolbox& toolbox) {
+  auto policy = agent.policy.value_or(options.policy);
   policy.retry_unknown = false;
-  return {agent.name, policy, agent_definition(agent, toolbox)};
+  return {agent.name, policy, agent_definition(agent, toolbox, options.providers)};
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ Front::Front(RuntimeOptions options, Env& env, std::unique_ptr<Store> store,
       toolbox_(make_toolbox(options_.tools, env_, options_.limits, options_.http_hosts)),
       vigil_(env_, options_.heartbeat, options_.heartbeat) {
   for (const auto& agent : options_.agents) {
-    handlers_.add({offer_of(agent, options_.policy, *toolbox_),
-                   make_agent(agent, *chain_, *toolbox_, options_.limits), true,
+    handlers_.add({offer_of(agent, options_, *toolbox_),
+                   make_agent(agent, *chain_, *toolbox_, options_.limits, options_.providers), true,
                    [this](const holdfast::Run& run) {
                      auto problem = execution_problem(run.definition, *toolbox_);
                      return problem.empty() ? model_problem(run.definition, *chain_) : problem;

@@ -312,25 +312,26 @@ class Explainer {
     for (const auto& call : wait.calls) {
       say("They are for {} with {}.", call.name, brief(call.arguments));
     }
-    auto example = Json::object();
-    if (wait.schema.is_object() && wait.schema.contains("properties") &&
-        wait.schema["properties"].is_object()) {
-      for (const auto& [name, schema] : wait.schema["properties"].items()) {
-        example[name] = example_of(schema);
-        say("- {}: {}", name, brief(schema));
-      }
-    }
+    const Json properties = properties_of(wait.schema);
+    for (const auto& [name, schema] : properties.items()) say("- {}: {}", name, brief(schema));
+    // Values of which some will do say so by an example of their own.
+    const Json* own = find_member(wait.schema, "examples");
+    if (own != nullptr && own->is_array() && !own->empty()) example = own->front();
     tell_deadline();
     if (is_overdue()) return offer("cancel {}", run_.id);
     say("After the answer it {}.", after_decision());
-    offer("input {} --turn {} --values {}", run_.id, wait.turn, shell_word(dump_json(example)));
+    offer("input {} --turn {} --values {}", run_.id, wait.turn,
+          shell_word(dump_json(example_of(wait.schema))));
     offer("cancel {}", run_.id);
   }
 
   void explain_completed() {
     const bool is_partial = run_.reason && run_.reason->is(Reason::budget_exhausted);
+    const auto* end = newest(EventKind::completed);
+    std::string limit = end ? text_member(end->payload, "message") : std::string();
+    if (limit.empty()) limit = "its budget was exhausted";
     say("Run {} of agent {} completed{}{}.", run_.id, run_.agent, ended(),
-        is_partial ? " with a partial answer, because its budget was exhausted" : "");
+        is_partial ? " with a partial answer, because " + limit : "");
     if (run_.finish == "length") {
       say("Its answer was cut at the model's token limit and is not whole.");
       facts_["finish"] = run_.finish;

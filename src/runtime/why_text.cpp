@@ -68,6 +68,12 @@ std::string shell_word(std::string_view text) {
 
 std::string brief(const Json& value) { return cut(dump_json(value), 400); }
 
+Json properties_of(const Json& schema) {
+  if (!schema.is_object() || !schema.contains("properties")) return Json::object();
+  const Json& properties = schema["properties"];
+  return properties.is_object() ? properties : Json::object();
+}
+
 Json example_of(const Json& schema) {
   if (!schema.is_object()) return "…";
   if (const auto words = schema.find("enum"); words != schema.end() && !words->empty()) {
@@ -77,8 +83,10 @@ Json example_of(const Json& schema) {
   if (type == "integer" || type == "number") return schema.value("minimum", Json(0));
   if (type == "boolean") return true;
   if (type == "array") return Json::array();
-  if (type == "object") return Json::object();
-  return "…";
+  Json object = Json::object();
+  const Json properties = properties_of(schema);
+  for (const auto& [name, of] : properties.items()) object[name] = example_of(of);
+  return type == "object" || !object.empty() ? object : Json("…");
 }
 
 std::string text_at(const Json& payload, const char* key) {

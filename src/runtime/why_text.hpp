@@ -18,7 +18,9 @@ std::string moment(WallTime at, WallTime now);
 std::string shell_word(std::string_view text);
 /// A value, cut to what fits into a sentence.
 std::string brief(const Json&);
-/// A value of the type that a property's schema asks for, to be replaced by the one who types it.
+/// By name; none where the schema has none.
+Json properties_of(const Json& schema);
+/// A value of the type that a schema asks for, to be replaced by the one who types it.
 Json example_of(const Json& schema);
 /// The text at a key of an event's payload; other values as JSON, absent ones empty.
 std::string text_at(const Json& payload, const char* key);
