@@ -321,7 +321,7 @@ class Explainer {
     if (is_overdue()) return offer("cancel {}", run_.id);
     say("After the answer it {}.", after_decision());
     offer("input {} --turn {} --values {}", run_.id, wait.turn,
-          shell_word(dump_json(example_of(wait.schema))));
+          shell_word(dump_json(example_values(wait.schema))));
     offer("cancel {}", run_.id);
   }
 

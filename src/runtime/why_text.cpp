@@ -83,10 +83,15 @@ Json example_of(const Json& schema) {
   if (type == "integer" || type == "number") return schema.value("minimum", Json(0));
   if (type == "boolean") return true;
   if (type == "array") return Json::array();
-  Json object = Json::object();
+  const Json values = example_values(schema);
+  return type == "object" || !values.empty() ? values : Json("…");
+}
+
+Json example_values(const Json& schema) {
+  Json values = Json::object();
   const Json properties = properties_of(schema);
-  for (const auto& [name, of] : properties.items()) object[name] = example_of(of);
-  return type == "object" || !object.empty() ? object : Json("…");
+  for (const auto& [name, of] : properties.items()) values[name] = example_of(of);
+  return values;
 }
 
 std::string text_at(const Json& payload, const char* key) {

@@ -22,6 +22,8 @@ std::string brief(const Json&);
 Json properties_of(const Json& schema);
 /// A value of the type that a schema asks for, to be replaced by the one who types it.
 Json example_of(const Json& schema);
+/// An object with one for each property.
+Json example_values(const Json& schema);
 /// The text at a key of an event's payload; other values as JSON, absent ones empty.
 std::string text_at(const Json& payload, const char* key);
 
