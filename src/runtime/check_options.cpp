@@ -58,7 +58,7 @@ void need_unique(const std::string& table, const std::vector<std::string>& names
   std::set<std::string> seen;
   for (const auto& name : names) {
     need_name(table, name);
-    if (!seen.insert(name).second) refuse(table + "." + name, "is defined twice");
+    if (!seen.insert(name).second) refuse(fmt::format("{}.{}", table, name), "is defined twice");
   }
 }
 
@@ -87,10 +87,12 @@ void check_provider_spec(const ProviderSpec& provider) {
   for (const auto& [model, price] : provider.prices) {
     const bool sane = std::isfinite(price.input) && std::isfinite(price.output) &&
                       price.input >= 0 && price.output >= 0;
-    if (!sane) refuse(place + ".prices." + model, "prices are numbers that are not negative");
+    if (sane) continue;
+    refuse(fmt::format("{}.prices.{}", place, model), "prices are numbers that are not negative");
   }
   for (const auto& [model, tokens] : provider.context_window) {
-    if (tokens < 1) refuse(place + ".context_window." + model, "must be at least 1 token");
+    if (tokens >= 1) continue;
+    refuse(fmt::format("{}.context_window.{}", place, model), "must be at least 1 token");
   }
 }
 

@@ -21,7 +21,7 @@ void write_asking_agent(const Folder& cli) {
 std::string asked_run(const Folder& cli) {
   const auto stored = cli({"enqueue", "pay", "--input", "x", "--max-requeues", "3"});
   EXPECT_EQ(stored.status, 0) << stored.err;
-  const std::string id = stored.lines().at(0);
+  std::string id = stored.lines().at(0);
   EXPECT_EQ(cli({"worker", "--drain"}).status, 0);
   const auto run = cli({"show", id, "--json"}).json();
   EXPECT_EQ(run["status"], "waiting_for_input") << run.dump(1);
