@@ -314,9 +314,6 @@ class Explainer {
     }
     const Json properties = properties_of(wait.schema);
     for (const auto& [name, schema] : properties.items()) say("- {}: {}", name, brief(schema));
-    // Values of which some will do say so by an example of their own.
-    const Json* own = find_member(wait.schema, "examples");
-    if (own != nullptr && own->is_array() && !own->empty()) example = own->front();
     tell_deadline();
     if (is_overdue()) return offer("cancel {}", run_.id);
     say("After the answer it {}.", after_decision());

@@ -88,6 +88,9 @@ Json example_of(const Json& schema) {
 }
 
 Json example_values(const Json& schema) {
+  // Values of which some will do say so by an example of their own.
+  const Json* own = find_member(schema, "examples");
+  if (own != nullptr && own->is_array() && !own->empty()) return own->front();
   Json values = Json::object();
   const Json properties = properties_of(schema);
   for (const auto& [name, of] : properties.items()) values[name] = example_of(of);
