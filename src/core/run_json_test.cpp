@@ -102,7 +102,7 @@ TEST(RunJson, IsJsonWhateverTheStoreHolds) {
 }
 
 TEST(RunJson, ABudgetThatIsNotKnownYetIsNull) {
-  Run run;
+  holdfast::Run run;
   run.max_requeues = -1;
   EXPECT_TRUE(to_json(run).at("max_requeues").is_null());
   run.max_requeues = 0;
