@@ -281,7 +281,8 @@ void measure_renewals(const PostgresServer& server) {
         100 * (updates("n_tup_hot_upd") - hot_before) / all, "%");
 }
 
-/// Statements beside those of presence and renewals, of which an idle worker has none.
+/// Statements beside those of presence and of what a heartbeat writes: renewals, of which an idle
+/// worker has none, and its row among the workers.
 void measure_idle(const PostgresServer& server) {
   constexpr int kSeconds = 20;
   const Place place(server);
@@ -289,7 +290,7 @@ void measure_idle(const PostgresServer& server) {
   const auto calls = [&](const char* which) {
     return std::stod(place.ask(
         fmt::format("SELECT coalesce(sum(calls), 0) FROM public.pg_stat_statements WHERE query {} "
-                    "'presences|advisory|pg_stat|tcp_keepalives'",
+                    "'presences|advisory|pg_stat|tcp_keepalives|[.]workers|set_config'",
                     which)));
   };
   with_idle_workers(place.url, 1, [&] {
@@ -298,7 +299,7 @@ void measure_idle(const PostgresServer& server) {
     const double presence = calls("~");
     real_env().sleep_for(std::chrono::seconds(kSeconds), {});
     print("an idle worker", (calls("!~") - others) / kSeconds, "statements/s");
-    print("  and for presence", (calls("~") - presence) / kSeconds, "statements/s");
+    print("  and for presence and its own row", (calls("~") - presence) / kSeconds, "statements/s");
   });
 }
 
