@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
   using holdfast::crash::is_long;
   using holdfast::crash::is_postgres;
   const std::string of_files = "FullDisk.*:Storage.*:Presence.ThatIsTakenAwayFromOutside*";
-  const std::string of_servers = "Server.*:Way.*:*LostReply.*:Failover.*";
+  const std::string of_servers = "Server.*:Way.*:*LostReply*:Failover.*";
   // What no store has a part in is shown once.
   const std::string of_no_store = "Provider*:Hostile.AReader*:Boundary.TheSources*";
   // Of each kind the one that asks most of a server; all of them in the long run.
