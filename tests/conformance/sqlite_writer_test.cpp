@@ -209,10 +209,10 @@ TEST_F(SqliteWriter, LogStaysSmallBesideReaders) {
     readers.push_back(env.spawn({}, [&] {
       std::int64_t cursor = 0;
       ListFilter newest;
-      newest.limit = 50;
+      newest.limit = 5;
       while (!stop.stop_requested()) {
         store->list(newest);
-        store->all_events(cursor, 50);
+        store->all_events(cursor, 5);
       }
     }));
   }
