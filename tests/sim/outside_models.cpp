@@ -67,6 +67,14 @@ Json script_of(const ModelRequest& request) {
   return Json::object();
 }
 
+/// Of the last call that was made: what is too long is sent without its oldest turns.
+int turn_of(const ModelRequest& request) {
+  for (auto it = request.messages.rbegin(); it != request.messages.rend(); ++it) {
+    if (!it->calls.empty()) return std::stoi(it->calls.back().id);
+  }
+  return 0;
+}
+
 class Model final : public Provider {
  public:
   Model(std::string name, Outside& outside, Hindrance& hindrance)
@@ -75,9 +83,8 @@ class Model final : public Provider {
   ModelReply complete(const std::string& model, const ModelRequest& request,
                       const CallContext& context) override {
     need_life_here();
-    const auto turn =
-        std::ranges::count(request.messages, Message::Role::assistant, &Message::role);
-    outside_.ledger.model_call(request.run, static_cast<int>(turn), text_of(request));
+    const int turn = turn_of(request);
+    outside_.ledger.model_call(request.run, turn, text_of(request));
     pass(false);
     Chance& chance = outside_.chance;
     const int trouble = outside_.settings.model_trouble;
