@@ -27,9 +27,8 @@ bool is_of_a_command(const std::string& place);
 /// Cannot be passed on the store of this program.
 bool is_out_of_reach(const std::string& place);
 
-/// Those that fit, are within reach, and are chosen: on a server one of each kind, of a sweep those
-/// of the store, in the long run
-/// all of them.
+/// Those that fit, are within reach, and are chosen: on a server one of each kind, of a sweep the
+/// store's; in the long run all of them.
 std::vector<std::string> places(const std::function<bool(const std::string&)>& fits);
 
 std::string test_name(const ::testing::TestParamInfo<std::string>& info);
