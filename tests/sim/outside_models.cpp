@@ -112,7 +112,10 @@ class Model final : public Provider {
     ModelReply reply;
     reply.provider = name_;
     reply.model = model;
-    reply.usage = {10, 5, 15, 0.25};
+    reply.usage.prompt_tokens = 10;
+    reply.usage.completion_tokens = 5;
+    reply.usage.total_tokens = 15;
+    reply.usage.cost_usd = 0.25;
     const Json& turns = script.at("turns");
     if (turn >= turns.size()) {
       reply.text = "done";

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/guard.hpp"
@@ -12,8 +14,13 @@ namespace {
 
 constexpr int kMostLeaders = 2;
 constexpr std::size_t kMostInBatch = 512;
-/// How often a transaction that met another one is tried.
-constexpr int kMostTries = 6;
+/// How often a transaction that met another one is tried: of several writers together, and of one.
+constexpr int kMostTriesTogether = 6;
+constexpr int kMostTries = 12;
+/// Between two tries at most: longer than a transaction takes on a busy server, so that those that
+/// keep meeting come apart.
+constexpr double kFirstPauseMs = 10;
+constexpr double kMostPauseMs = 400;
 /// A commit may wait for a standby. Whoever gives up waiting does not know.
 constexpr Duration kCommitPatience = std::chrono::seconds(30);
 
@@ -36,8 +43,9 @@ struct LostBeforeCommit {
 constexpr Duration kRefusedAtOnce = std::chrono::seconds(1);
 
 /// Only a collision is gone the next time.
-bool may_try_again(const PgError& error, int tries) {
-  return HOLDFAST_GUARD("collision_retried", error.is_collision()) && tries < kMostTries;
+bool may_try_again(const PgError& error, int tries, std::size_t writers) {
+  return HOLDFAST_GUARD("collision_retried", error.is_collision()) &&
+         tries < (writers == 1 ? kMostTries : kMostTriesTogether);
 }
 
 }  // namespace
@@ -165,7 +173,8 @@ void PgWriter::commit_alone(Session& session, Waiter& waiter) {
 
 /// The other one is to get what it waits for first.
 void PgWriter::pause_before_retry(int tries) {
-  env_.sleep_for(Duration(2 + static_cast<std::int64_t>(env_.unit_random() * 10 * tries)), {});
+  const double most = std::min(kMostPauseMs, std::ldexp(kFirstPauseMs, tries - 1));
+  env_.sleep_for(Duration(2 + static_cast<std::int64_t>(env_.unit_random() * most)), {});
 }
 
 /// One transaction, again where it met another one.
@@ -182,7 +191,7 @@ void PgWriter::try_batch(Session& session, const Batch& batch) {
       if (error.is_lost() || (session.db != nullptr && session.db->is_broken())) {
         throw LostBeforeCommit{std::current_exception(), session.db != nullptr};
       }
-      if (!may_try_again(error, tries)) throw;
+      if (!may_try_again(error, tries, batch.size())) throw;
       pause_before_retry(tries);
       continue;
     } catch (...) {
@@ -197,7 +206,7 @@ void PgWriter::try_batch(Session& session, const Batch& batch) {
       session.db->roll_back();
       session.rows.rolled_back();
       if (error.is_lost()) throw UnknownCommit(target_, error.what());
-      if (!may_try_again(error, tries)) throw;
+      if (!may_try_again(error, tries, batch.size())) throw;
       pause_before_retry(tries);
     }
   }
