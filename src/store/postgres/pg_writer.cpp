@@ -14,11 +14,12 @@ namespace {
 
 constexpr int kMostLeaders = 2;
 constexpr std::size_t kMostInBatch = 512;
-/// How often a transaction that met another one is tried: of several writers together, and of one.
+/// How often a transaction that met another one is tried: that of several writers, who go on one by
+/// one then, and that of one alone.
 constexpr int kMostTriesTogether = 6;
 constexpr int kMostTries = 12;
-/// Between two tries at most: longer than a transaction takes on a busy server, so that those that
-/// keep meeting come apart.
+/// The longest pause before the second try, doubled for each further one, up to more than a
+/// transaction takes on a busy server: those that keep meeting come apart. 3 s in all at most.
 constexpr double kFirstPauseMs = 10;
 constexpr double kMostPauseMs = 400;
 /// A commit may wait for a standby. Whoever gives up waiting does not know.
