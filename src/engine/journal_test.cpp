@@ -17,7 +17,7 @@ TEST_F(JournalTest, ContinuesBehindTheLastRecordedStep) {
   std::atomic<int> first = 0;
   std::atomic<int> second = 0;
   handle("task", [&](RunContext& run) {
-    const Json one = run.step("one", [&] { return Json{{"n", ++first}}; });
+    Json one = run.step("one", [&] { return Json{{"n", ++first}}; });
     run.step("two", [&]() -> Json {
       if (++second == 1) throw FailureError(server_error());
       return Json("two");
@@ -404,7 +404,7 @@ TEST_F(JournalTest, AStepOverItsDeadlineFailsWithTimeout) {
 TEST_F(JournalTest, RefusesAReadsResultOverTheLimitAndCutsAWrites) {
   options_.limits.result_bytes = 100;
   const Json large(std::string(1000, 'x'));
-  handle("read", [&](RunContext& run) { return run.step("r", [&] { return large; }); });
+  handle("read", [&](RunContext& run) { return run.step("r", [&] { return Json(large); }); });
   handle("write", [&](RunContext& run) {
     return run.step("w", payment(), [&](const StepContext&) {
       return StepResult{large, std::nullopt};

@@ -39,7 +39,7 @@ TEST_F(ReaperTest, ANewJudgeWaitsForWhoeverMayLiveBehindTheDeadOnes) {
   handle("task", [](RunContext&) { return Json(); });
   store_.has_presence = false;
   const auto over = [&](const WorkerId& holder) {
-    const RunId id = enqueue("task", hasty_policy(milliseconds(20)));
+    RunId id = enqueue("task", hasty_policy(milliseconds(20)));
     claim_as(holder, id);
     EXPECT_TRUE(eventually([&] { return *get(id).lease_until <= memory_->now(); }));
     return id;

@@ -91,7 +91,7 @@ SegmentOutcome fail_suspension(const SegmentParts& parts, const Run& run,
   return {Outcome::suspend_failed, false};
 }
 
-SegmentOutcome settle(const SegmentParts& parts, const Run& run, Settlement settlement) {
+SegmentOutcome settle(const SegmentParts& parts, const Run& run, const Settlement& settlement) {
   std::string error;
   const auto answer = write_settlement(parts, settlement, error);
   if (!answer) {
@@ -132,7 +132,7 @@ SegmentOutcome conclude(const SegmentParts& parts, Run run, SegmentEnd end, bool
   if (run.is_fenced_unsafe() && run.pending->claim == run.claim) {
     settlement.executor_ended = !may_still_run;
   }
-  return settle(parts, run, std::move(settlement));
+  return settle(parts, run, settlement);
 }
 
 SegmentOutcome execute(const SegmentParts& parts, const HandlerEntry& entry, Run run) {

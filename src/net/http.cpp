@@ -15,7 +15,7 @@ namespace {
 
 /// Longest wait inside one poll. Stop requests wake it at once; this bounds a lost wake-up.
 constexpr Duration kMaxPoll = std::chrono::milliseconds(1000);
-constexpr std::size_t kMaxHeaderBytes = 64 * 1024;
+constexpr std::size_t kMaxHeaderBytes = 64UL * 1024;
 
 struct EasyCloser {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
@@ -227,7 +227,9 @@ class Transfer {
   }
 
   void prepare() {
-    for (const auto& [name, value] : request_.headers) add_header(name + ": " + value);
+    for (const auto& [name, value] : request_.headers) {
+      add_header(std::string(name).append(": ").append(value));
+    }
     add_header("Expect:");  // no waiting for "100 Continue"
     set(CURLOPT_URL, request_.url.c_str());
     set(CURLOPT_PROTOCOLS_STR, "http,https");

@@ -1,5 +1,7 @@
 // Runs that are executed in the caller's own thread.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/guard.hpp"

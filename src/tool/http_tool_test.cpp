@@ -135,7 +135,7 @@ TEST_F(HttpToolTest, KeepsASecretOutOfAResultThatEndsWithinIt) {
   setenv("HTTP_TOOL_TOKEN", token.c_str(), 1);
   spec_.http->bearer_env = "HTTP_TOOL_TOKEN";
   limits_.result_bytes = 1000;
-  for (const std::size_t before : {600, 800, 900}) {
+  for (const std::size_t before : {600U, 800U, 900U}) {
     server_.play(
         StubAnswer::json(200, std::string(before, 'x') + token + std::string(200'000, 'y')));
     const std::string shown = dump_json(call().result);

@@ -129,7 +129,7 @@ TEST(FullDisk, ANewStoreThatCannotBeMadeLeavesNothingBehind) {
   if (!disk.is_mounted()) GTEST_SKIP() << "a small file system cannot be mounted here (needs root)";
   site.move_store(site.folder() / "disk");
   site.configure({});
-  for (const std::uintmax_t left : {0, 8, 40}) {
+  for (const std::uintmax_t left : {0U, 8U, 40U}) {
     disk.fill(left << 10);
     const Result refused = site.cli({"enqueue", "plain", "--input", "x"});
     EXPECT_EQ(refused.code, 1) << left << refused.out << refused.err;

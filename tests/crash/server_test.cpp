@@ -174,7 +174,7 @@ TEST(Server, ThatStoodStillCostsNobodyARunWhoIsSlowerToReturn) {
 TEST(Server, IsTheOnlyOneWhoseClockCounts) {
   const std::vector<std::string> signs = {"", "-"};
   for (int i = 0; i < scaled(1, 2); ++i) {
-    const std::string sign = signs[static_cast<std::size_t>(i)];
+    const std::string& sign = signs[static_cast<std::size_t>(i)];
     const std::string other = sign.empty() ? "-" : "";
     SCOPED_TRACE("the first worker by " + sign + "600 s");
     Settings settings;
@@ -247,7 +247,7 @@ TEST(Server, IsTheOnlyOneWhoseClockCounts) {
 TEST(Server, MayHaveAnyTimeZone) {
   const std::vector<std::string> zones = {"America/St_Johns", "Asia/Kolkata", "Europe/Berlin"};
   for (int i = 0; i < scaled(1, 3); ++i) {
-    const std::string zone = zones[static_cast<std::size_t>(i)];
+    const std::string& zone = zones[static_cast<std::size_t>(i)];
     SCOPED_TRACE(zone);
     Site site;
     site.sql("ALTER ROLE holdfast SET timezone TO '" + zone + "'");

@@ -249,7 +249,7 @@ TEST(Storage, AReadOnlyFolderIsNamedAndTheFileLeftAlone) {
   }
   command.uid = 65534;
   Process process(command);
-  const auto code = process.wait(seconds(30));
+  const int code = process.wait(seconds(30)).value_or(-1);
   const std::string said = read_file(command.errors);
   if (code == 126 || code == 127) GTEST_SKIP() << "the other user cannot reach the binary";
   EXPECT_EQ(code, 1) << said;

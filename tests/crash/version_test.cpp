@@ -20,19 +20,19 @@ constexpr const char* kVersion = "SELECT value FROM @.meta WHERE key = 'schema_v
 std::string structure_of(const Site& site) {
   const std::string here = "'" + site.schema() + "'::regnamespace";
   std::string text;
-  for (const std::string& line : site.sql(
-           "SELECT c.relname || ' ' || c.relkind::text || ' ' || coalesce(c.reloptions::text, '') "
-           "|| coalesce(pg_get_indexdef(i.indexrelid), '') || coalesce(c.relacl::text, '') AS line "
-           "FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid WHERE c.relnamespace = " +
-           here +
-           " UNION ALL SELECT c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, "
-           "a.atttypmod) || ' ' || a.attnotnull || ' ' || coalesce(pg_get_expr(d.adbin, "
-           "d.adrelid), '') FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid LEFT JOIN "
-           "pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum WHERE c.relkind = 'r' AND "
-           "a.attnum > 0 AND NOT a.attisdropped AND c.relnamespace = " +
-           here +
-           " UNION ALL SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.pronamespace = " +
-           here + " ORDER BY 1")) {
+  std::string query =
+      "SELECT c.relname || ' ' || c.relkind::text || ' ' || coalesce(c.reloptions::text, '') || "
+      "coalesce(pg_get_indexdef(i.indexrelid), '') || coalesce(c.relacl::text, '') AS line "
+      "FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid WHERE c.relnamespace = $ "
+      "UNION ALL SELECT c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, "
+      "a.atttypmod) || ' ' || a.attnotnull || ' ' || coalesce(pg_get_expr(d.adbin, "
+      "d.adrelid), '') FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid LEFT JOIN "
+      "pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum WHERE c.relkind = 'r' AND "
+      "a.attnum > 0 AND NOT a.attisdropped AND c.relnamespace = $ "
+      "UNION ALL SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.pronamespace = $ "
+      "ORDER BY 1";
+  query = std::regex_replace(query, std::regex("\\$"), here);
+  for (const std::string& line : site.sql(query)) {
     text += line + "\n";
   }
   return std::regex_replace(text, std::regex(site.schema()), "S");
@@ -45,7 +45,7 @@ std::string rows_of_all_tables(const Site& site) {
                 site.schema() + "'::regnamespace ORDER BY 1")) {
     for (const std::string& row :
          site.sql("SELECT to_jsonb(t)::text FROM @." + table + " t ORDER BY 1")) {
-      text += table + ": " + row + "\n";
+      text.append(table).append(": ").append(row).append("\n");
     }
   }
   return text;

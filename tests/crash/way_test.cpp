@@ -189,7 +189,7 @@ class LostReplyToAPerson : public Way, public ::testing::WithParamInterface<Lost
     if (command == "cancel" || command == "wake") return site.enqueue("plain", {"--delay", "1h"});
     Process worker = site.worker();
     if (command == "approve") {
-      const std::string waiting = site.enqueue("gated");
+      std::string waiting = site.enqueue("gated");
       EXPECT_TRUE(site.reaches(waiting, "waiting_for_approval"));
       return waiting;
     }
@@ -197,7 +197,7 @@ class LostReplyToAPerson : public Way, public ::testing::WithParamInterface<Lost
     if (resolves) site.hold("pay");
     const Json refusal = {{"errors", Json::array({Json{{"status", 401}}})}, {"reply", "hello"}};
     site.script("worded", Json::array({refusal}));
-    const std::string failed =
+    std::string failed =
         resolves ? site.enqueue("payer", {"--max-requeues", "0"}) : site.enqueue("worded");
     if (resolves) {
       EXPECT_TRUE(site.has_started("pay"));

@@ -1,5 +1,6 @@
 // Sessions that are lost, replies that never come, locks that cross.
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -342,7 +343,7 @@ TEST_F(PostgresSession, ManyProcessesAskSeldomWhoWatches) {
   EXPECT_GE(time_to_ask(), 375ms);
   for (int i = 1; i < 8; ++i) {
     const std::string number = std::to_string(i);
-    say_present("'other-" + number + "', server, lock_key + " + number);
+    say_present(fmt::format("'other-{0}', server, lock_key + {0}", number));
   }
   EXPECT_GE(time_to_ask(), 1500ms);
 }

@@ -345,7 +345,7 @@ TEST_F(PostgresWake, WordsOfAnOlderVersionAreHeard) {
   auto silent = open("&notify=off");
   EXPECT_LT(slowest_of(12,
                        [&] {
-                         const RunId id = enqueue(*silent);
+                         RunId id = enqueue(*silent);
                          ask(*session(), "SELECT pg_notify('@.work', '0123456789abcdef agent')");
                          return id;
                        }),

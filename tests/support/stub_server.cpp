@@ -170,7 +170,7 @@ void StubServer::answer(int connection, const std::stop_token& stop) {
     for (const std::string& piece : answer.pieces) body_bytes += piece.size();
     std::string head = "HTTP/1.1 " + std::to_string(answer.status) + " Played\r\n";
     for (const auto& [name, value] : answer.headers) {
-      head += name + ": " + value + "\r\n";
+      head.append(name).append(": ").append(value).append("\r\n");
       const std::string lower = lower_case(name);
       is_chunked = is_chunked || (lower == "transfer-encoding" && value == "chunked");
       has_length = has_length || lower == "content-length" || lower == "connection";

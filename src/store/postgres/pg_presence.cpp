@@ -241,7 +241,7 @@ Duration PgPresence::pause_of_others(Duration pace) {
   const Duration pause =
       std::min(pace * std::max<std::int64_t>(executors_, 2), std::max(pace, kTryAtLeastEvery));
   return pause - Duration(static_cast<std::int64_t>(env_.unit_random() *
-                                                    static_cast<double>(pause.count() / 4)));
+                                                    static_cast<double>(pause.count()) / 4));
 }
 
 /// From here on, until all are back: a watcher that was cut off itself draws no conclusions.
