@@ -126,8 +126,9 @@ void Journal::cancel_where_asked() {
 }
 
 void Journal::await_trust() {
-  cancel_where_asked();
+  const StoreTime begun = parts_.env.store_now();
   for (;;) {
+    cancel_where_asked();
     const auto seen = parts_.segment.changed().current();
     switch (parts_.segment.ending()) {
       case Ending::none:
@@ -151,8 +152,13 @@ void Journal::await_trust() {
         parts_.trouble.report(error.what());
       }
     }
-    // Nothing is under way: it is safe to wait for the store's word, however long that takes.
-    parts_.segment.changed().wait_past(seen, kLook, {});
+    // Nothing is under way: it is safe to wait for the store's word, however long that takes. Who
+    // executes in the caller's own thread hands the run back after a while, or says that it cannot.
+    const Duration waited = parts_.env.store_now() - begun;
+    if (HOLDFAST_GUARD("trust_given_up", parts_.patience && waited >= *parts_.patience)) {
+      leave_by(Interrupt{});
+    }
+    parts_.segment.changed().wait_past(seen, kLook, parts_.cancel_request);
   }
 }
 
