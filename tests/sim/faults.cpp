@@ -9,7 +9,9 @@
 namespace holdfast::sim {
 
 void need_life(SimEnv& env) {
-  if (env.here().is_over) throw StoreError("this process is dead", true);
+  if (!env.here().is_over) return;
+  env.refused();
+  throw StoreError("this process is dead", true);
 }
 
 void Faults::impair(SimProcess& process, Duration length) {

@@ -61,6 +61,7 @@ void ClientMember::work(Runtime& runtime) {
     const Duration wait = Duration(element.at) - shared_.env.elapsed();
     if (wait > Duration::zero()) shared_.env.sleep_for(wait, {});
     if (process().is_over) return;
+    stop_ = std::stop_source();
     try {
       take(runtime, element);
     } catch (const RefusedError&) {
@@ -141,9 +142,9 @@ void ClientMember::store(Runtime& runtime, const Element& element) {
     shared_.ids[element.subject] = *request.id;
   }
   if (element.what == Do::run) {
-    runtime.run(request, {}, {});
+    runtime.run(request, {}, stop_.get_token());
   } else if (element.what == Do::run_inline) {
-    runtime.run_inline(request, {}, {});
+    runtime.run_inline(request, {}, stop_.get_token());
   } else {
     const Run stored = runtime.enqueue(request);
     shared_.ids[element.subject] = stored.id;
@@ -183,7 +184,7 @@ void ClientMember::decide(Runtime& runtime, const Element& element) {
     decision.call = seen.waiting_for->calls.back().id;
   }
   if (element.length == 3) decision.go_on = Decision::Continue::inline_segment;
-  runtime.decide(decision, {}, {});
+  runtime.decide(decision, {}, stop_.get_token());
 }
 
 /// An honest person, who looks whether it landed.

@@ -25,6 +25,7 @@ inline constexpr char kFencedFirst[] = "fence before write";
 inline constexpr char kStillAtIt[] = "not landed is believed in time";
 inline constexpr char kApproved[] = "what was approved is what runs";
 inline constexpr char kDecidedOnce[] = "a call is decided once";
+inline constexpr char kComesToEnd[] = "what lost its store for good comes to its end";
 inline constexpr char kNoBug[] = "no exception leaves the engine";
 
 struct Violation {
