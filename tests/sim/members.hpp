@@ -41,7 +41,8 @@ class Member {
   Hindrance& hindrance() { return hindrance_; }
   int subject() const { return hindrance_.subject; }
   bool is_gone() const { return process_.is_dead || process_.has_ended; }
-  /// Somebody asks it to end. Of a worker: `grace` zero, at once. Of a client: what it does just now.
+  /// Somebody asks it to end. Of a worker: `grace` zero, at once. Of a client: what it does just
+  /// now.
   virtual void stop(Duration grace) = 0;
 
  protected:
