@@ -171,8 +171,12 @@ void SimEnv::thaw_all() {
 }
 
 void SimEnv::suspend(Duration duration) {
+  for (SimProcess& process : processes_) {
+    ++process.freezes;
+    // Nobody recovers while it sleeps.
+    if (process.impaired_until > now_) process.impaired_until += duration;
+  }
   now_ += duration;
-  for (SimProcess& process : processes_) ++process.freezes;
 }
 
 void SimEnv::trace(std::string_view text) {
