@@ -104,8 +104,11 @@ class History {
     if (client != clients_.end()) member = client->second;
     if (member == nullptr) return;
     if (element.what == Do::start) {
-      if (worker != workers_.end() && member->is_gone()) start_worker(element.subject);
+      if (worker == workers_.end() || !member->is_gone()) return;
+      start_worker(element.subject);
+      ++tally_["started anew under its name"];
     } else if (element.what == Do::stop) {
+      ++tally_[client != clients_.end() ? "a caller is stopped" : "a worker is stopped"];
       member->stop(Duration(element.length));
     } else if (!member->is_gone()) {
       faults_.strike(element, member->process(), member->hindrance());
@@ -197,6 +200,10 @@ class History {
     report.landed = ledger_.landed();
     report.faults = faults_.struck();
     report.time = env_.elapsed();
+    for (const Tally& part :
+         {tally_, ledger_.tally(), faults_.tally(), witness_.tally(), outside_.tally}) {
+      for (const auto& [name, count] : part) report.happened[name] += count;
+    }
     const SimEnv::AtStore at_store(env_);
     for (const auto& [status, count] : rows_->stats().by_status) {
       report.runs[status] = static_cast<int>(count);
@@ -205,6 +212,7 @@ class History {
   }
 
   const Plan& plan_;
+  Tally tally_;
   const Settings& settings_;
   Chance chance_;
   SimEnv env_;

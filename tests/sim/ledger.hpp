@@ -70,6 +70,7 @@ class Ledger {
 
   int calls() const { return calls_; }
   int landed() const { return landed_; }
+  const Tally& tally() const { return tally_; }
 
  private:
   using Step = std::pair<RunId, std::string>;
@@ -97,6 +98,7 @@ class Ledger {
   std::map<Step, Json> approved_;  ///< by call
   int calls_ = 0;
   int landed_ = 0;
+  Tally tally_;
 };
 
 }  // namespace holdfast::sim

@@ -100,7 +100,8 @@ void ClientMember::take(Runtime& runtime, const Element& element) {
       runtime.wake(id, by);
       return;
     case Do::hand_over:
-      runtime.hand_over(id, false, by);
+      comes_to(runtime, id, element.what);
+      runtime.hand_over(id, false, by);  // also too early
       return;
     case Do::purge: {
       PurgeRequest request;
@@ -148,7 +149,10 @@ void ClientMember::store(Runtime& runtime, const Element& element) {
   } else {
     const Run stored = runtime.enqueue(request);
     shared_.ids[element.subject] = stored.id;
-    shared_.witness.acknowledged(stored, element.detail.dump());
+    // What stands for itself is as good as said.
+    Json said = element.detail;
+    said["priority"] = request.priority;
+    shared_.witness.acknowledged(stored, said.dump());
   }
 }
 
@@ -156,6 +160,7 @@ bool ClientMember::comes_to(Runtime& runtime, const RunId& id, Do what) {
   const auto fits = [&](const Run& run) {
     if (what == Do::input) return run.status.is(Status::waiting_for_input);
     if (what == Do::resolve) return run.status.is(Status::failed) && run.is_fenced_unsafe();
+    if (what == Do::hand_over) return run.abandoned;
     if (what == Do::redrive) return run.status.is(Status::failed);
     return run.status.is(Status::waiting_for_approval);
   };

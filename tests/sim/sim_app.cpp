@@ -19,7 +19,7 @@ namespace {
 using namespace holdfast::sim;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kUsage =
-    "usage: sim [--trace] [--first] [--no-shrink] --seed N | --seeds A..B | --plan FILE | "
+    "usage: sim [--trace] [--tally] [--first] [--no-shrink] --seed N | --seeds A..B | --plan FILE | "
     "--exhaustive P,F\n"
     "  --seed N      one history; twice the same N is twice the same history\n"
     "  --show N      its plan\n"
@@ -29,6 +29,7 @@ constexpr const char* kUsage =
     "  --exhaustive P,F\n"
     "                every history of a small world with at most P preemptions and F faults\n"
     "  --trace       tell every call of the store and every event\n"
+    "  --tally       tell at the end how often what happened\n"
     "  --first       stop at the first that breaks something\n"
     "  --no-shrink   print a failing history as it is\n"
     "It prints what is broken by its name, then the plan that breaks it, and exits with 1.\n";
@@ -55,6 +56,8 @@ class Program {
       };
       if (word == "--trace") {
         onlooker_ = [](const std::string& line) { fmt::print("{}\n", line); };
+      } else if (word == "--tally") {
+        tells_tally_ = true;
       } else if (word == "--first") {
         stops_ = true;
       } else if (word == "--no-shrink") {
@@ -76,6 +79,9 @@ class Program {
       }
     }
     if (histories_ == 0) throw std::invalid_argument("nothing to run");
+    if (tells_tally_) {
+      for (const auto& [name, count] : tally_) fmt::print("{:>10} {}\n", count, name);
+    }
     fmt::print("{} histories, {} bad\n", histories_, bad_);
     return bad_ == 0 ? 0 : 1;
   }
@@ -117,6 +123,7 @@ class Program {
     if (stops_ && bad_ > 0) return;
     ++histories_;
     const Report report = run_history(plan, threads_, {nullptr, {}, onlooker_});
+    for (const auto& [name, count] : report.happened) tally_[name] += count;
     if (report.is_good()) {
       if (is_single_) fmt::print("seed {}: {}\n", plan.seed, to_text(report));
       return;
@@ -134,6 +141,8 @@ class Program {
 
   SimThreads threads_;
   Onlooker onlooker_;
+  Tally tally_;
+  bool tells_tally_ = false;
   bool shrinks_ = true;
   bool stops_ = false;
   bool is_single_ = false;
