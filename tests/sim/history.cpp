@@ -118,6 +118,7 @@ class History {
   /// No faults any more, and somebody to do the work: everything must come to rest.
   void heal() {
     const StoreTime begun = env_.now();
+    const bool was_needed = has_work();
     while (!env_.is_halted() && has_work()) {
       if (env_.now() - begun > kLongestHealing) {
         tell_what_stands_still();
@@ -127,6 +128,7 @@ class History {
       env_.sleep_for(kLook, {});
     }
     if (env_.is_stuck() || env_.is_spent()) tell_what_stands_still();
+    if (was_needed) ++tally_["healed"];
   }
 
   void replace(int number) {

@@ -150,12 +150,12 @@ class Maker {
       }
       if (asks_for({"form", "sign", "ask"})) come(run, Do::input);
       if (!is_quiet && asks_for({"pay"}) && chance_.percent(20)) {
-        strike_near(run, kAnyWorker, "tool");
+        strike_near(run, kAnyWorker);
         come(run, Do::resolve);
       }
       if (asks_for({"fail", "throw"}) && chance_.percent(50)) come(run, Do::redrive);
       if (!is_quiet && run.what == Do::run && chance_.percent(50)) {
-        strike_near(run, 100 + chance_.below(plan_.settings.clients), "");
+        strike_near(run, 100 + chance_.below(plan_.settings.clients));
         come(run, Do::hand_over);
       }
     }
@@ -170,12 +170,12 @@ class Maker {
     plan_.elements.push_back(std::move(e));
   }
 
-  void strike_near(const Element& run, int victim, const char* place) {
+  void strike_near(const Element& run, int victim) {
     Element e;
     e.what = Do::kill;
     e.at = run.at + chance_.below(500);
     e.subject = victim;
-    e.place = place;
+    e.place = "tool";
     e.after = chance_.percent(50);
     plan_.elements.push_back(std::move(e));
   }

@@ -13,13 +13,15 @@
 #include "base/log.hpp"
 #include "sim/exhaustive.hpp"
 #include "sim/shrink.hpp"
+#include "sim/wanted.hpp"
 
 namespace {
 
 using namespace holdfast::sim;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kUsage =
-    "usage: sim [--trace] [--tally] [--first] [--no-shrink] --seed N | --seeds A..B | --plan FILE | "
+    "usage: sim [--trace] [--tally] [--complete] [--first] [--no-shrink] --seed N | --seeds A..B | "
+    "--plan FILE | "
     "--exhaustive P,F\n"
     "  --seed N      one history; twice the same N is twice the same history\n"
     "  --show N      its plan\n"
@@ -30,6 +32,7 @@ constexpr const char* kUsage =
     "                every history of a small world with at most P preemptions and F faults\n"
     "  --trace       tell every call of the store and every event\n"
     "  --tally       tell at the end how often what happened\n"
+    "  --complete    fail where something that must happen never did\n"
     "  --first       stop at the first that breaks something\n"
     "  --no-shrink   print a failing history as it is\n"
     "It prints what is broken by its name, then the plan that breaks it, and exits with 1.\n";
@@ -58,6 +61,8 @@ class Program {
         onlooker_ = [](const std::string& line) { fmt::print("{}\n", line); };
       } else if (word == "--tally") {
         tells_tally_ = true;
+      } else if (word == "--complete") {
+        needs_all_ = true;
       } else if (word == "--first") {
         stops_ = true;
       } else if (word == "--no-shrink") {
@@ -83,10 +88,20 @@ class Program {
       for (const auto& [name, count] : tally_) fmt::print("{:>10} {}\n", count, name);
     }
     fmt::print("{} histories, {} bad\n", histories_, bad_);
-    return bad_ == 0 ? 0 : 1;
+    return bad_ == 0 && is_complete() ? 0 : 1;
   }
 
  private:
+  bool is_complete() const {
+    bool all = true;
+    for (const char* name : kWanted) {
+      if (!needs_all_ || tally_.contains(name)) continue;
+      all = false;
+      fmt::print("never: {}\n", name);
+    }
+    return all;
+  }
+
   void seeds(const std::string& range) {
     const auto dots = range.find("..");
     if (dots == std::string::npos) throw std::invalid_argument("seeds are given as A..B");
@@ -143,6 +158,7 @@ class Program {
   Onlooker onlooker_;
   Tally tally_;
   bool tells_tally_ = false;
+  bool needs_all_ = false;
   bool shrinks_ = true;
   bool stops_ = false;
   bool is_single_ = false;
