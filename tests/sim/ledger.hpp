@@ -51,8 +51,12 @@ class Ledger {
     Json land();
     /// The caller is told that nothing was begun.
     void never_began();
-    /// Its process lives, and has not stood still since it began.
-    bool goes_on() const { return !process_.is_dead && process_.freezes == freezes_; }
+    /// Its process lives, and has not stood still since it began. One that is held for dead and
+    /// renews at step boundaries only is not told before the call's end (docs/reliability.md).
+    bool goes_on() const {
+      const bool is_told = !process_.lost_presence || ledger_.renews_;
+      return !process_.is_dead && process_.freezes == freezes_ && is_told;
+    }
 
    private:
     Ledger& ledger_;
