@@ -100,6 +100,8 @@ void ClientMember::take(Runtime& runtime, const Element& element) {
       runtime.wake(id, by);
       return;
     case Do::hand_over:
+      // Where nobody holds a presence, the living are told from the dead by nothing.
+      if (shared_.settings.presence == 0) return;
       comes_to(runtime, id, element.what);
       runtime.hand_over(id, false, by);  // also too early
       return;
