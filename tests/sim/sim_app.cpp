@@ -12,6 +12,7 @@
 
 #include "base/log.hpp"
 #include "sim/exhaustive.hpp"
+#include "sim/last_words.hpp"
 #include "sim/shrink.hpp"
 #include "sim/wanted.hpp"
 
@@ -137,7 +138,10 @@ class Program {
   void take(const Plan& plan) {
     if (stops_ && bad_ > 0) return;
     ++histories_;
-    const Report report = run_history(plan, threads_, {nullptr, {}, onlooker_});
+    const Report report = [&] {
+      const LastWords last_words(plan.seed);
+      return run_history(plan, threads_, {nullptr, {}, onlooker_});
+    }();
     for (const auto& [name, count] : report.happened) tally_[name] += count;
     if (report.is_good()) {
       if (is_single_) fmt::print("seed {}: {}\n", plan.seed, to_text(report));
