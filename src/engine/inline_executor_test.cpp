@@ -162,7 +162,7 @@ class InlineWithoutStoreTest : protected PassingTime,
       });
     });
   }
-  ~InlineWithoutStoreTest() override {
+  void TearDown() override {
     // So that a test that fails ends, too.
     store_.set_down(false);
     never_renewed(0);

@@ -36,12 +36,12 @@ Journal::Journal(const SegmentParts& parts, Run run)
     : parts_(parts), run_(std::move(run)), last_seen_(run_.last_sequence) {
   // A first claim has no earlier segment whose journal it could read.
   if (run_.claim > 1) {
-    auto events =
+    const auto events =
         ask_store(parts_.persistence(), [&] { return parts_.store.events(run_.id, 0, 0); });
     // Cancelled and purged since it was claimed: what was recorded is not known any more.
     const bool is_whole = !events.empty() && events.back().sequence >= run_.last_sequence;
     if (!HOLDFAST_GUARD("journal_whole", is_whole)) left_ = LeaseLost{};
-    replay_ = Replay(std::move(events));
+    replay_ = Replay(events);
   }
   // The row and its events are written together: these are what the journal says.
   spent_.usage = run_.usage;

@@ -51,10 +51,12 @@ class Ledger {
     Json land();
     /// The caller is told that nothing was begun.
     void never_began();
-    /// Its process lives, and has not stood still since it began. One that is held for dead and
-    /// renews at step boundaries only is not told before the call's end (docs/reliability.md).
+    /// Its process lives, and has not stood still since it began. One that is held for dead is not
+    /// told in time where it renews at step boundaries only, or hears nothing of its store
+    /// (docs/reliability.md, "Limits").
     bool goes_on() const {
-      const bool is_told = !process_.lost_presence || ledger_.renews_;
+      const bool is_hindered = ledger_.env_.now() <= process_.impaired_until;
+      const bool is_told = !process_.lost_presence || (ledger_.renews_ && !is_hindered);
       return !process_.is_dead && process_.freezes == freezes_ && is_told;
     }
 
