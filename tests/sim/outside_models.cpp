@@ -122,7 +122,7 @@ class Model final : public Provider {
     ModelReply reply;
     reply.provider = name_;
     reply.model = model;
-    reply.usage = Usage{10, 5, 15, 0.25};
+    reply.usage = {{10, 5, 15, 0.25}};
     const Json& turns = script.at("turns");
     if (turn >= turns.size()) {
       reply.text = "done";
