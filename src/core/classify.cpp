@@ -17,6 +17,8 @@ using enum FailureClass;
 
 /// Behind these a text repeats what was asked: no words to judge by.
 constexpr std::size_t kMaxJudgedBytes = 8192;
+/// Of what broke on the way, in a message.
+constexpr std::size_t kMaxKindBytes = 128;
 
 struct StatusWord {
   FailureClass cls;
@@ -199,7 +201,7 @@ std::string message_of(const Evidence& evidence, const ErrorBody& body, const Fa
   if (!evidence.transport_kind.empty() && evidence.status.value_or(0) < 400) {
     std::string kind = evidence.transport_kind;
     std::replace(kind.begin(), kind.end(), '_', ' ');
-    out += kind;
+    out += excerpt(kind, kMaxKindBytes);
     if (evidence.status) out += " after status " + std::to_string(*evidence.status);
   } else if (evidence.status) {
     out += "status " + std::to_string(*evidence.status);

@@ -206,6 +206,15 @@ TEST(Classify, LetsAnErrorStatusWinOverABrokenBody) {
   EXPECT_EQ(classify(evidence).cls, connection);
 }
 
+TEST(Classify, TellsInOneShortLineWhatBroke) {
+  const std::string kind = "re\nset\x84 by" + std::string(5000, 'x');
+  const Failure failure = classify(broken(kind, TransportPhase::body));
+  EXPECT_EQ(failure.message.find('\n'), std::string::npos);
+  EXPECT_EQ(failure.message, clean_utf8(failure.message));
+  EXPECT_LT(failure.message.size(), 1000u);
+  EXPECT_NE(failure.message.find("re set"), std::string::npos);
+}
+
 TEST(Classify, ReportsTheServersOwnWordAboutRetrying) {
   const Failure veto = classify(http(500, "", {{"x-should-retry", "false"}}));
   EXPECT_EQ(veto.cls, server_error);

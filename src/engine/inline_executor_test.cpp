@@ -1,4 +1,5 @@
 #include "engine/engine_test_support.hpp"
+#include "support/shifted_env.hpp"
 
 namespace holdfast::engine_test {
 namespace {
@@ -142,6 +143,98 @@ TEST_F(InlineTest, KeepsItsOwnLeaseAlive) {
   const Claimed claimed = claim_as(executes->id(), id);
   EXPECT_EQ(executes->execute(claimed, {}, {}).outcome, Outcome::completed);
 }
+
+/// The environment comes before everything that uses it.
+struct PassingTime {
+  holdfast::testing::ShiftedEnv clocks_;
+};
+
+/// A segment in a thread of its own that waits for a lease which nobody renews.
+class InlineWithoutStoreTest : protected PassingTime,
+                               public EngineTest,
+                               public ::testing::WithParamInterface<milliseconds> {
+ protected:
+  InlineWithoutStoreTest() : EngineTest(clocks_) {
+    handle("task", [this](RunContext& run) {
+      return run.step("s", [this] {
+        ++works_;
+        return Json("done");
+      });
+    });
+  }
+  void TearDown() override {
+    // So that a test that fails ends, too.
+    store_.set_down(false);
+    never_renewed(0);
+    if (thread_) thread_->join();
+  }
+
+  void never_renewed(int times = 1'000'000'000) { store_.fail("renew", Fault::before, times); }
+
+  void begin() {
+    options_.heartbeat = GetParam();
+    never_renewed();
+    executor_ = make_inline_executor(env_, store_, handlers_, options_);
+    id_ = enqueue("task");
+    thread_ = env_.spawn({"inline"}, [this, claimed = claim_as(executor_->id(), id_)] {
+      try {
+        outcome_ = executor_->execute(claimed, {}, stop_.get_token()).outcome;
+      } catch (const StoreError&) {
+        is_told_ = true;
+      }
+      has_ended_ = true;
+    });
+    ASSERT_TRUE(eventually([&] { return store_.calls("renew") > 2; }));
+  }
+  RunId id_;
+  std::atomic<int> works_ = 0;
+  std::atomic<bool> has_ended_ = false;
+  std::atomic<bool> is_told_ = false;
+  std::atomic<Outcome> outcome_ = Outcome::completed;
+  std::stop_source stop_;
+
+ private:
+  std::unique_ptr<InlineExecutor> executor_;
+  std::unique_ptr<Thread> thread_;
+};
+
+TEST_P(InlineWithoutStoreTest, ARunWhoseLeaseIsNotRenewedIsHandedBackAfterAWhile) {
+  begin();
+  EXPECT_FALSE(has_ended_);
+  clocks_.suspend(seconds(31));
+  ASSERT_TRUE(eventually([&] { return has_ended_.load(); }, seconds(20)));
+  EXPECT_EQ(outcome_, Outcome::released);
+  EXPECT_TRUE(is(id_, Status::queued));
+  EXPECT_EQ(get(id_).requeue_count, 0);
+  EXPECT_EQ(works_, 0);
+}
+
+TEST_P(InlineWithoutStoreTest, ACallerIsToldThatTheStoreIsAway) {
+  begin();
+  store_.set_down(true);
+  ASSERT_TRUE(eventually(
+      [&] {
+        if (!has_ended_) clocks_.suspend(seconds(1));
+        return has_ended_.load();
+      },
+      seconds(20)));
+  EXPECT_TRUE(is_told_);
+  EXPECT_EQ(works_, 0);
+}
+
+TEST_P(InlineWithoutStoreTest, AStopCancelsARunThatWaitsForItsLease) {
+  begin();
+  stop_.request_stop();
+  ASSERT_TRUE(eventually([&] { return has_ended_.load(); }, seconds(20)));
+  EXPECT_EQ(outcome_, Outcome::cancelled);
+  EXPECT_TRUE(is(id_, Status::cancelled));
+  EXPECT_EQ(works_, 0);
+}
+
+/// Renewed at the boundaries of steps, and by a thread of its own.
+INSTANTIATE_TEST_SUITE_P(Heartbeats, InlineWithoutStoreTest,
+                         ::testing::Values(milliseconds(0), milliseconds(30)),
+                         [](const auto& of) { return std::to_string(of.param.count()); });
 
 }  // namespace
 }  // namespace holdfast::engine_test

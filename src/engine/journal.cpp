@@ -36,8 +36,12 @@ Journal::Journal(const SegmentParts& parts, Run run)
     : parts_(parts), run_(std::move(run)), last_seen_(run_.last_sequence) {
   // A first claim has no earlier segment whose journal it could read.
   if (run_.claim > 1) {
-    replay_ =
-        Replay(ask_store(parts_.persistence(), [&] { return parts_.store.events(run_.id, 0, 0); }));
+    const auto events =
+        ask_store(parts_.persistence(), [&] { return parts_.store.events(run_.id, 0, 0); });
+    // Cancelled and purged since it was claimed: what was recorded is not known any more.
+    const bool is_whole = !events.empty() && events.back().sequence >= run_.last_sequence;
+    if (!HOLDFAST_GUARD("journal_whole", is_whole)) left_ = LeaseLost{};
+    replay_ = Replay(events);
   }
   // The row and its events are written together: these are what the journal says.
   spent_.usage = run_.usage;
@@ -126,8 +130,9 @@ void Journal::cancel_where_asked() {
 }
 
 void Journal::await_trust() {
-  cancel_where_asked();
+  const StoreTime begun = parts_.env.store_now();
   for (;;) {
+    cancel_where_asked();
     const auto seen = parts_.segment.changed().current();
     switch (parts_.segment.ending()) {
       case Ending::none:
@@ -151,8 +156,13 @@ void Journal::await_trust() {
         parts_.trouble.report(error.what());
       }
     }
-    // Nothing is under way: it is safe to wait for the store's word, however long that takes.
-    parts_.segment.changed().wait_past(seen, kLook, {});
+    // Nothing is under way: it is safe to wait for the store's word, however long that takes. Who
+    // executes in the caller's own thread hands the run back after a while, or says that it cannot.
+    const Duration waited = parts_.env.store_now() - begun;
+    if (HOLDFAST_GUARD("trust_given_up", parts_.patience && waited >= *parts_.patience)) {
+      leave_by(Interrupt{});
+    }
+    parts_.segment.changed().wait_past(seen, kLook, parts_.cancel_request);
   }
 }
 

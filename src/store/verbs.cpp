@@ -340,24 +340,30 @@ Write acknowledge_cancel(Rows& rows, const Lease& lease) {
 
 ReapReport reap(Rows& rows, int limit, const Decider& decider) {
   ReapReport report;
+  // Decided before anything is written: a judge that gives up its verdicts leaves nothing behind.
+  std::vector<StoredRun> overdue;
   for (const RunId& id : rows.overdue_waits(limit)) {
-    auto stored = rows.load(id, Parts::hot);
-    if (!stored) continue;
-    if (did_change(rows, *stored, wait_expired(stored->run, rows.now()))) ++report.expired;
+    if (auto stored = rows.load(id, Parts::hot)) overdue.push_back(std::move(*stored));
   }
   const auto stale_runs = rows.stale(limit);
+  std::vector<std::pair<StoredRun, Settlement>> judged;
   for (const RunId& id : stale_runs) {
     auto stored = rows.load(id, Parts::hot);
     if (!stored) {
       ++report.skipped;
       continue;
     }
-    const Settlement settlement = decider(stored->run);
-    auto transition =
-        reaped(stored->run, settlement, stored->run.lease_lost_by_presence, rows.now());
-    if (!did_change(rows, *stored, std::move(transition))) {
+    Settlement settlement = decider(stored->run);
+    judged.emplace_back(std::move(*stored), std::move(settlement));
+  }
+  for (StoredRun& stored : overdue) {
+    if (did_change(rows, stored, wait_expired(stored.run, rows.now()))) ++report.expired;
+  }
+  for (auto& [stored, settlement] : judged) {
+    auto transition = reaped(stored.run, settlement, stored.run.lease_lost_by_presence, rows.now());
+    if (!did_change(rows, stored, std::move(transition))) {
       ++report.skipped;
-    } else if (stored->run.status.is(Status::queued)) {
+    } else if (stored.run.status.is(Status::queued)) {
       ++report.requeued;
     } else {
       ++report.dead_lettered;

@@ -142,6 +142,26 @@ TEST_P(Reap, DeciderThatThrowsLeavesTheRunUntouched) {
   EXPECT_EQ(reap().requeued, 1);
 }
 
+TEST_P(Reap, AJudgeThatGivesUpItsVerdictsLeavesNothingBehind) {
+  const Claimed waiting = claimed_run();
+  store->settle(waiting.lease, suspending(waiting.run, env, 10s));
+  const Claimed first = claimed_run();
+  const Claimed second = claimed_run();
+  env.advance(61s);
+  int asked = 0;
+  const auto gives_up = [&](const holdfast::Run& run) -> Settlement {
+    if (++asked == 2) throw std::runtime_error("it stood still");
+    return worker_lost(env)(run);
+  };
+  EXPECT_THROW(store->reap(50, false, gives_up), std::runtime_error);
+  EXPECT_EQ(status(waiting.run.id), "waiting_for_approval");
+  EXPECT_EQ(status(first.run.id), "running");
+  EXPECT_EQ(status(second.run.id), "running");
+  const ReapReport report = reap();
+  EXPECT_EQ(report.expired, 1);
+  EXPECT_EQ(report.requeued, 2);
+}
+
 TEST_P(Reap, ExpiresWaitsWhoseTimeIsOver) {
   const Claimed claimed = claimed_run();
   const Claimed patient = claimed_run();

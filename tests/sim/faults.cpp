@@ -9,8 +9,23 @@
 namespace holdfast::sim {
 
 void need_life(SimEnv& env) {
-  if (env.here().is_over) throw StoreError("this process is dead", true);
+  if (!env.here().is_over) return;
+  env.refused();
+  throw StoreError("this process is dead", true);
 }
+
+namespace {
+
+std::string name_of(const Element& fault, const Settings& settings) {
+  std::string name = "fault: " + to_word(fault.what);
+  if (fault.what == Do::freeze && fault.length > settings.lease) name += " beyond the lease";
+  if (fault.what == Do::store_error && !fault.place.empty()) {
+    name += fault.after ? " after a call" : " before a call";
+  }
+  return name;
+}
+
+}  // namespace
 
 void Faults::impair(SimProcess& process, Duration length) {
   // What was hindered has a lease's time to recover, and what it left behind another to run out.
@@ -20,6 +35,7 @@ void Faults::impair(SimProcess& process, Duration length) {
 
 void Faults::strike(const Element& fault, SimProcess& process, Hindrance& hindrance) {
   ++struck_;
+  ++tally_[name_of(fault, settings_)];
   env_.trace(to_word(fault.what));
   env_.trace(static_cast<std::uint64_t>(process.id));
   env_.tell([&] {
@@ -96,6 +112,7 @@ bool Faults::comes_by(Armed& armed, const std::string& place, bool after,
 
 std::optional<WorkerId> Faults::suspect() {
   if (are_over_ || present_.empty() || !chance_.percent(settings_.suspicion)) return std::nullopt;
+  ++tally_["fault: a living worker is suspected"];
   return chance_.of(present_);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/plan.hpp"
+#include "sim/violations.hpp"
 #include "support/sim_env.hpp"
 
 namespace holdfast::sim {
@@ -54,6 +55,7 @@ class Faults {
   std::optional<WorkerId> suspect();
 
   int struck() const { return struck_; }
+  const Tally& tally() const { return tally_; }
 
  private:
   struct Armed {
@@ -74,6 +76,7 @@ class Faults {
   std::vector<WorkerId> present_;
   bool are_over_ = false;
   int struck_ = 0;
+  Tally tally_;
 };
 
 /// Refuses to go on in a process that is dead: nothing that its stacks do while they are unwound

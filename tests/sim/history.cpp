@@ -32,6 +32,10 @@ class History {
                         what);
       }
     };
+    env_.on_endless = [this](const SimTask& task) {
+      violations_.add(kComesToEnd, "thread {} of {} goes on for ever", task.name,
+                      task.process->name);
+    };
   }
 
   Report run() {
@@ -43,6 +47,7 @@ class History {
     if (!env_.is_halted() && settings_.ends_gracefully) stop_all();
     Report report = summed_up();
     env_.unwind();
+    report.violations = violations_.all();
     return report;
   }
 
@@ -67,7 +72,7 @@ class History {
     for (std::size_t i = 0; i < count; ++i) {
       const int number = static_cast<int>(i);
       members_.push_back(std::make_unique<ClientMember>(shared_, number, std::move(shares[i])));
-      clients_[100 + number] = members_.back().get();
+      clients_[100 + number] = static_cast<ClientMember*>(members_.back().get());
       members_.back()->begin();
     }
   }
@@ -94,14 +99,17 @@ class History {
   void strike(const Element& element) {
     const auto worker = workers_.find(element.subject);
     const auto client = clients_.find(element.subject);
-    Member* member = worker != workers_.end()   ? worker->second
-                     : client != clients_.end() ? client->second
-                                                : nullptr;
+    Member* member = nullptr;
+    if (worker != workers_.end()) member = worker->second;
+    if (client != clients_.end()) member = client->second;
     if (member == nullptr) return;
     if (element.what == Do::start) {
-      if (worker != workers_.end() && member->is_gone()) start_worker(element.subject);
+      if (worker == workers_.end() || !member->is_gone()) return;
+      start_worker(element.subject);
+      ++tally_["started anew under its name"];
     } else if (element.what == Do::stop) {
-      if (worker != workers_.end()) worker->second->stop(Duration(element.length));
+      ++tally_[client != clients_.end() ? "a caller is stopped" : "a worker is stopped"];
+      member->stop(Duration(element.length));
     } else if (!member->is_gone()) {
       faults_.strike(element, member->process(), member->hindrance());
     }
@@ -110,6 +118,7 @@ class History {
   /// No faults any more, and somebody to do the work: everything must come to rest.
   void heal() {
     const StoreTime begun = env_.now();
+    const bool was_needed = has_work();
     while (!env_.is_halted() && has_work()) {
       if (env_.now() - begun > kLongestHealing) {
         tell_what_stands_still();
@@ -119,6 +128,7 @@ class History {
       env_.sleep_for(kLook, {});
     }
     if (env_.is_stuck() || env_.is_spent()) tell_what_stands_still();
+    if (was_needed) ++tally_["healed"];
   }
 
   void replace(int number) {
@@ -184,7 +194,6 @@ class History {
 
   Report summed_up() {
     Report report;
-    report.violations = violations_.all();
     report.digest = env_.digest();
     report.points = env_.points();
     report.switches = env_.switches();
@@ -193,6 +202,10 @@ class History {
     report.landed = ledger_.landed();
     report.faults = faults_.struck();
     report.time = env_.elapsed();
+    for (const Tally& part :
+         {tally_, ledger_.tally(), faults_.tally(), witness_.tally(), outside_.tally}) {
+      for (const auto& [name, count] : part) report.happened[name] += count;
+    }
     const SimEnv::AtStore at_store(env_);
     for (const auto& [status, count] : rows_->stats().by_status) {
       report.runs[status] = static_cast<int>(count);
@@ -201,6 +214,7 @@ class History {
   }
 
   const Plan& plan_;
+  Tally tally_;
   const Settings& settings_;
   Chance chance_;
   SimEnv env_;
@@ -213,7 +227,7 @@ class History {
   Shared shared_{env_, *rows_, faults_, ledger_, witness_, outside_, settings_};
   std::vector<std::unique_ptr<Member>> members_;  ///< all that there ever were
   std::map<int, WorkerMember*> workers_;          ///< the newest of each number
-  std::map<int, Member*> clients_;
+  std::map<int, ClientMember*> clients_;
 };
 
 }  // namespace

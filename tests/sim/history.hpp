@@ -25,6 +25,7 @@ struct Report {
   int faults = 0;  ///< that struck
   Duration time{};
   std::map<std::string, int> runs;  ///< at the end, by status
+  Tally happened;                   ///< by its name
 
   bool is_good() const { return violations.empty(); }
 };

@@ -89,6 +89,7 @@ Ledger::Call::Call(Ledger& ledger, const RunId& run, const std::string& key,
       process_(ledger.env_.here()),
       freezes_(process_.freezes) {
   ++ledger_.calls_;
+  ++ledger_.tally_["call: " + std::string(to_word(effect_))];
   const bool is_zombie = process_.lost_presence || !ledger_.renews_;
   if (ledger_.recorded_.contains(step_) && !is_zombie) {
     ledger_.violations_.add(kExecutedOnce, "run {}: step {} is recorded, and {} executes it again",

@@ -51,8 +51,14 @@ class Ledger {
     Json land();
     /// The caller is told that nothing was begun.
     void never_began();
-    /// Its process lives, and has not stood still since it began.
-    bool goes_on() const { return !process_.is_dead && process_.freezes == freezes_; }
+    /// Its process lives, and has not stood still since it began. One that is held for dead is not
+    /// told in time where it renews at step boundaries only, or hears nothing of its store
+    /// (docs/reliability.md, "Limits").
+    bool goes_on() const {
+      const bool is_hindered = ledger_.env_.now() <= process_.impaired_until;
+      const bool is_told = !process_.lost_presence || (ledger_.renews_ && !is_hindered);
+      return !process_.is_dead && process_.freezes == freezes_ && is_told;
+    }
 
    private:
     Ledger& ledger_;
@@ -70,6 +76,7 @@ class Ledger {
 
   int calls() const { return calls_; }
   int landed() const { return landed_; }
+  const Tally& tally() const { return tally_; }
 
  private:
   using Step = std::pair<RunId, std::string>;
@@ -97,6 +104,7 @@ class Ledger {
   std::map<Step, Json> approved_;  ///< by call
   int calls_ = 0;
   int landed_ = 0;
+  Tally tally_;
 };
 
 }  // namespace holdfast::sim

@@ -38,6 +38,7 @@ class Maker {
     if (!chance_.percent(20)) {
       for (int i = chance_.between(1, 7); i > 0; --i) add_fault();
     }
+    add_people();
     std::ranges::stable_sort(plan_.elements, {}, &Element::at);
     return std::move(plan_);
   }
@@ -128,6 +129,54 @@ class Maker {
       again.at += chance_.below(500);
       if (chance_.percent(50)) plan_.elements.push_back(std::move(again));
     }
+    plan_.elements.push_back(std::move(e));
+  }
+
+  /// Those who do in time what a run will ask for.
+  void add_people() {
+    const std::vector<Element> made = plan_.elements;
+    const bool is_quiet =
+        std::ranges::none_of(made, [](const Element& e) { return is_fault(e.what); });
+    for (const Element& run : made) {
+      if (!run.detail.is_object() || !chance_.percent(50)) continue;
+      const std::string script = run.detail.at("script").dump();
+      const auto asks_for = [&](std::initializer_list<const char*> steps) {
+        return std::ranges::any_of(steps, [&](const char* step) {
+          return script.find('"' + std::string(step) + '"') != std::string::npos;
+        });
+      };
+      if (asks_for({"wire", "fire", "sign", "gate"})) {
+        come(run, chance_.percent(75) ? Do::approve : Do::deny);
+      }
+      if (asks_for({"form", "sign", "ask"})) come(run, Do::input);
+      if (!is_quiet && asks_for({"pay"}) && chance_.percent(20)) {
+        strike_near(run, kAnyWorker);
+        come(run, Do::resolve);
+      }
+      if (asks_for({"fail", "throw"}) && chance_.percent(50)) come(run, Do::redrive);
+      if (!is_quiet && run.what == Do::run && chance_.percent(50)) {
+        strike_near(run, 100 + chance_.below(plan_.settings.clients));
+        come(run, Do::hand_over);
+      }
+    }
+  }
+
+  void come(const Element& run, Do what) {
+    Element e;
+    e.what = what;
+    e.at = run.at + chance_.below(2000);
+    e.subject = run.subject;
+    e.length = chance_.below(4);
+    plan_.elements.push_back(std::move(e));
+  }
+
+  void strike_near(const Element& run, int victim) {
+    Element e;
+    e.what = Do::kill;
+    e.at = run.at + chance_.below(500);
+    e.subject = victim;
+    e.place = "tool";
+    e.after = chance_.percent(50);
     plan_.elements.push_back(std::move(e));
   }
 

@@ -61,6 +61,7 @@ void ClientMember::work(Runtime& runtime) {
     const Duration wait = Duration(element.at) - shared_.env.elapsed();
     if (wait > Duration::zero()) shared_.env.sleep_for(wait, {});
     if (process().is_over) return;
+    stop_ = std::stop_source();
     try {
       take(runtime, element);
     } catch (const RefusedError&) {
@@ -99,7 +100,10 @@ void ClientMember::take(Runtime& runtime, const Element& element) {
       runtime.wake(id, by);
       return;
     case Do::hand_over:
-      runtime.hand_over(id, false, by);
+      // Where nobody holds a presence, the living are told from the dead by nothing.
+      if (shared_.settings.presence == 0) return;
+      comes_to(runtime, id, element.what);
+      runtime.hand_over(id, false, by);  // also too early
       return;
     case Do::purge: {
       PurgeRequest request;
@@ -141,13 +145,16 @@ void ClientMember::store(Runtime& runtime, const Element& element) {
     shared_.ids[element.subject] = *request.id;
   }
   if (element.what == Do::run) {
-    runtime.run(request, {}, {});
+    runtime.run(request, {}, stop_.get_token());
   } else if (element.what == Do::run_inline) {
-    runtime.run_inline(request, {}, {});
+    runtime.run_inline(request, {}, stop_.get_token());
   } else {
     const Run stored = runtime.enqueue(request);
     shared_.ids[element.subject] = stored.id;
-    shared_.witness.acknowledged(stored, element.detail.dump());
+    // What stands for itself is as good as said.
+    Json said = element.detail;
+    said["priority"] = request.priority;
+    shared_.witness.acknowledged(stored, said.dump());
   }
 }
 
@@ -155,6 +162,7 @@ bool ClientMember::comes_to(Runtime& runtime, const RunId& id, Do what) {
   const auto fits = [&](const Run& run) {
     if (what == Do::input) return run.status.is(Status::waiting_for_input);
     if (what == Do::resolve) return run.status.is(Status::failed) && run.is_fenced_unsafe();
+    if (what == Do::hand_over) return run.abandoned;
     if (what == Do::redrive) return run.status.is(Status::failed);
     return run.status.is(Status::waiting_for_approval);
   };
@@ -183,7 +191,7 @@ void ClientMember::decide(Runtime& runtime, const Element& element) {
     decision.call = seen.waiting_for->calls.back().id;
   }
   if (element.length == 3) decision.go_on = Decision::Continue::inline_segment;
-  runtime.decide(decision, {}, {});
+  runtime.decide(decision, {}, stop_.get_token());
 }
 
 /// An honest person, who looks whether it landed.

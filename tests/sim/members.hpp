@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,9 @@ class Member {
   Hindrance& hindrance() { return hindrance_; }
   int subject() const { return hindrance_.subject; }
   bool is_gone() const { return process_.is_dead || process_.has_ended; }
+  /// Somebody asks it to end. Of a worker: `grace` zero, at once. Of a client: what it does just
+  /// now.
+  virtual void stop(Duration grace) = 0;
 
  protected:
   virtual void work(Runtime&) = 0;
@@ -57,8 +61,7 @@ class Member {
 class WorkerMember final : public Member {
  public:
   WorkerMember(Shared& shared, int number);
-  /// `grace` zero: at once.
-  void stop(Duration grace);
+  void stop(Duration grace) override;
   bool is_asked() const { return is_asked_; }
 
  private:
@@ -75,6 +78,7 @@ class ClientMember final : public Member {
   ClientMember(Shared& shared, int number, std::vector<Element> elements)
       : Member(shared, "client" + std::to_string(number), 100 + number),
         elements_(std::move(elements)) {}
+  void stop(Duration) override { stop_.request_stop(); }
 
  private:
   void work(Runtime&) override;
@@ -86,6 +90,7 @@ class ClientMember final : public Member {
   bool comes_to(Runtime&, const RunId&, Do);
 
   const std::vector<Element> elements_;
+  std::stop_source stop_;  ///< of the element that it is at
 };
 
 }  // namespace holdfast::sim

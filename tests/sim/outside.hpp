@@ -23,6 +23,7 @@ struct Outside {
   const Settings& settings;
   std::map<std::string, int> failed =
       {};  ///< how often a scripted failure has come, by run and step
+  Tally tally = {};
 
   bool is_in_trouble(int percent) { return !faults.are_over() && chance.percent(percent); }
 };

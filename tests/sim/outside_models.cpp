@@ -36,7 +36,7 @@ const std::vector<Trouble> kTroubles = {
     {std::nullopt, "", "total_timeout", ""},
     {std::nullopt, "", "dns", ""}};
 
-[[noreturn]] void fail(const std::string& provider, const Trouble& trouble) {
+Failure failure_of(const std::string& provider, const Trouble& trouble) {
   Evidence evidence;
   evidence.status = trouble.status;
   evidence.body = trouble.body;
@@ -45,7 +45,11 @@ const std::vector<Trouble> kTroubles = {
   if (*trouble.retry_after != '\0') evidence.headers["retry-after"] = trouble.retry_after;
   evidence.provider = provider;
   evidence.model = "m";
-  throw FailureError(classify(evidence));
+  return classify(evidence);
+}
+
+[[noreturn]] void fail(const std::string& provider, const Trouble& trouble) {
+  throw FailureError(failure_of(provider, trouble));
 }
 
 std::string text_of(const ModelRequest& request) {
@@ -94,7 +98,13 @@ class Model final : public Provider {
     need_life_here();
     if (context.stop.stop_requested()) fail(name_, {std::nullopt, "", "interrupted", ""});
     pass(true);
-    if (outside_.is_in_trouble(trouble)) fail(name_, chance.of(kTroubles));
+    if (outside_.is_in_trouble(trouble)) {
+      const Trouble& met = chance.of(kTroubles);
+      Failure failure = failure_of(name_, met);
+      ++outside_.tally["model: " + std::string(to_word(failure.cls))];
+      if (met.status == 200) ++outside_.tally["model: garbage"];
+      throw FailureError(std::move(failure));
+    }
     return answer(model, script_of(request), static_cast<std::size_t>(turn));
   }
 

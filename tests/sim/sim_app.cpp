@@ -12,14 +12,17 @@
 
 #include "base/log.hpp"
 #include "sim/exhaustive.hpp"
+#include "sim/last_words.hpp"
 #include "sim/shrink.hpp"
+#include "sim/wanted.hpp"
 
 namespace {
 
 using namespace holdfast::sim;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kUsage =
-    "usage: sim [--trace] [--first] [--no-shrink] --seed N | --seeds A..B | --plan FILE | "
+    "usage: sim [--trace] [--tally] [--complete] [--first] [--no-shrink] --seed N | --seeds A..B | "
+    "--plan FILE | "
     "--exhaustive P,F\n"
     "  --seed N      one history; twice the same N is twice the same history\n"
     "  --show N      its plan\n"
@@ -29,6 +32,8 @@ constexpr const char* kUsage =
     "  --exhaustive P,F\n"
     "                every history of a small world with at most P preemptions and F faults\n"
     "  --trace       tell every call of the store and every event\n"
+    "  --tally       tell at the end how often what happened\n"
+    "  --complete    fail where something that must happen never did\n"
     "  --first       stop at the first that breaks something\n"
     "  --no-shrink   print a failing history as it is\n"
     "It prints what is broken by its name, then the plan that breaks it, and exits with 1.\n";
@@ -55,6 +60,10 @@ class Program {
       };
       if (word == "--trace") {
         onlooker_ = [](const std::string& line) { fmt::print("{}\n", line); };
+      } else if (word == "--tally") {
+        tells_tally_ = true;
+      } else if (word == "--complete") {
+        needs_all_ = true;
       } else if (word == "--first") {
         stops_ = true;
       } else if (word == "--no-shrink") {
@@ -76,11 +85,24 @@ class Program {
       }
     }
     if (histories_ == 0) throw std::invalid_argument("nothing to run");
+    if (tells_tally_) {
+      for (const auto& [name, count] : tally_) fmt::print("{:>10} {}\n", count, name);
+    }
     fmt::print("{} histories, {} bad\n", histories_, bad_);
-    return bad_ == 0 ? 0 : 1;
+    return bad_ == 0 && is_complete() ? 0 : 1;
   }
 
  private:
+  bool is_complete() const {
+    bool all = true;
+    for (const char* name : kWanted) {
+      if (!needs_all_ || tally_.contains(name)) continue;
+      all = false;
+      fmt::print("never: {}\n", name);
+    }
+    return all;
+  }
+
   void seeds(const std::string& range) {
     const auto dots = range.find("..");
     if (dots == std::string::npos) throw std::invalid_argument("seeds are given as A..B");
@@ -116,7 +138,11 @@ class Program {
   void take(const Plan& plan) {
     if (stops_ && bad_ > 0) return;
     ++histories_;
-    const Report report = run_history(plan, threads_, {nullptr, {}, onlooker_});
+    const Report report = [&] {
+      const LastWords last_words(plan.seed);
+      return run_history(plan, threads_, {nullptr, {}, onlooker_});
+    }();
+    for (const auto& [name, count] : report.happened) tally_[name] += count;
     if (report.is_good()) {
       if (is_single_) fmt::print("seed {}: {}\n", plan.seed, to_text(report));
       return;
@@ -134,6 +160,9 @@ class Program {
 
   SimThreads threads_;
   Onlooker onlooker_;
+  Tally tally_;
+  bool tells_tally_ = false;
+  bool needs_all_ = false;
   bool shrinks_ = true;
   bool stops_ = false;
   bool is_single_ = false;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/faults.hpp"
 #include "sim/ledger.hpp"
 #include "sim/scheduler.hpp"
 
@@ -116,6 +117,66 @@ TEST_F(SimWorld, AWorldInWhichNobodyCanGoOnComesToAHalt) {
   task->join();  // of a dead process: it never ends
   EXPECT_TRUE(env_.is_stuck());
   env_.unwind();
+}
+
+/// Reports what of this process goes on for ever.
+class SimEndless : public SimWorld {
+ protected:
+  SimEndless() {
+    env_.on_endless = [this](const SimTask& task) { seen_.push_back(task.name); };
+  }
+  std::unique_ptr<Thread> spawn(const std::string& name, std::function<void()> body) {
+    return env_.spawn_in(victim_, name, std::move(body));
+  }
+
+  SimProcess& victim_ = env_.make_process("victim");
+  std::vector<std::string> seen_;
+};
+
+TEST_F(SimEndless, ADeadProcessThatWaitsForEverIsSeenAndEnded) {
+  bool was_left = false;
+  const auto task = spawn("waits", [&] {
+    try {
+      for (;;) env_.sleep_for(seconds(1), {});
+    } catch (...) {
+      was_left = true;
+      throw;
+    }
+  });
+  const auto other = spawn("ends", [&] {
+    while (!env_.here().is_over) env_.sleep_for(seconds(1), {});
+  });
+  env_.sleep_for(seconds(10), {});
+  env_.unwind();
+  EXPECT_EQ(seen_, std::vector<std::string>{"waits"});
+  EXPECT_TRUE(was_left);
+}
+
+TEST_F(SimEndless, ADeadProcessThatAsksForEverWithoutWaitingIsSeenAndEnded) {
+  const auto task = spawn("asks", [&] {
+    env_.sleep_for(seconds(1), {});
+    for (;;) {
+      try {
+        need_life(env_);
+        env_.sleep_for(hours(1), {});
+      } catch (const StoreError&) {
+      }
+    }
+  });
+  env_.unwind();
+  EXPECT_EQ(seen_, std::vector<std::string>{"asks"});
+}
+
+TEST_F(SimEndless, WhoDropsTheHandleOfAnEndlessThreadEndsToo) {
+  const auto task = spawn("drops", [&] {
+    const auto thread = env_.spawn({"waits"}, [&] {
+      for (;;) env_.sleep_for(seconds(1), {});
+    });
+    env_.sleep_for(seconds(1), {});
+  });
+  env_.sleep_for(seconds(10), {});
+  env_.unwind();
+  EXPECT_EQ(seen_, std::vector<std::string>{"waits"});
 }
 
 TEST_F(SimWorld, WhatAThreadThrowsIsSeen) {

@@ -10,6 +10,7 @@
 
 #include "base/log.hpp"
 #include "env/env.hpp"
+#include "sim/last_words.hpp"
 #include "sim/shrink.hpp"
 
 namespace {
@@ -55,7 +56,10 @@ int soak(std::uint64_t first) {
   StoreTime told = begun;
   for (std::uint64_t seed = first; is_stopped == 0; ++seed) {
     const Plan plan = make_plan(seed);
-    const Report report = run_history(plan, threads);
+    const Report report = [&] {
+      const LastWords last_words(seed);
+      return run_history(plan, threads);
+    }();
     totals.add(report);
     const StoreTime now = real_env().store_now();
     if (!report.is_good()) {

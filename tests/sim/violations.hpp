@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +26,11 @@ inline constexpr char kFencedFirst[] = "fence before write";
 inline constexpr char kStillAtIt[] = "not landed is believed in time";
 inline constexpr char kApproved[] = "what was approved is what runs";
 inline constexpr char kDecidedOnce[] = "a call is decided once";
+inline constexpr char kComesToEnd[] = "what lost its store for good comes to its end";
 inline constexpr char kNoBug[] = "no exception leaves the engine";
+
+/// How often what happened, by its name.
+using Tally = std::map<std::string, int>;
 
 struct Violation {
   std::string name;

@@ -48,6 +48,7 @@ void Witness::after(const StoreCall& call) {
   if (call.lease != nullptr) touched[call.lease->run] = 0;
   for (Event& event : rows_.all_events(cursor_, 0)) {
     ++events_;
+    ++tally_["event: " + event.kind.text()];
     env_.tell([&] {
       return fmt::format("  EVENT {} {} {} claim {} {}", event.run.substr(24), event.sequence,
                          event.kind.text(), event.claim, dump_json(event.payload).substr(0, 160));
@@ -214,8 +215,11 @@ void Witness::take_purge() {
 
 void Witness::acknowledged(const Run& run, const std::string& request) {
   acknowledged_.insert(run.id);
+  ++tally_["queue: " + run.queue];
   if (!run.idempotency_key || purged_.contains(run.id)) return;
+  ++tally_["enqueued with a key"];
   const auto [known, is_first] = keys_.try_emplace(*run.idempotency_key, run.id, request);
+  if (!is_first) ++tally_["enqueued with a key that is known"];
   if (!is_first && known->second.first != run.id && !purged_.contains(known->second.first)) {
     violations_.add(kFoundInvariant, "key {} is of run {} and of run {}", *run.idempotency_key,
                     known->second.first, run.id);

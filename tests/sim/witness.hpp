@@ -36,6 +36,7 @@ class Witness {
   void check_nothing_lost();
   void check_everything();
 
+  const Tally& tally() const { return tally_; }
   std::int64_t events() const { return events_; }
 
  private:
@@ -66,6 +67,7 @@ class Witness {
   std::set<RunId> acknowledged_;
   std::int64_t cursor_ = 0;
   std::int64_t events_ = 0;
+  Tally tally_;
 };
 
 }  // namespace holdfast::sim

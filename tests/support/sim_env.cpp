@@ -14,8 +14,11 @@ constexpr WallTime kBegin{Duration(1'700'000'000'000)};
 /// What a process that is unwound believes to have waited: its loops come to their ends.
 constexpr Duration kSpin = std::chrono::seconds(1);
 
-/// Of the first task, while the others are unwound in turn: many more than any needs.
-constexpr int kMostTurns = 20'000;
+/// Of a task while it is unwound, waits and refused calls together: many more than any needs.
+constexpr int kMostTurns = 10'000;
+
+/// Ends a task that would go on for ever. No std::exception, as nothing may take it for an error.
+struct TornOut {};
 
 std::uint64_t next_random(std::uint64_t& state) {
   // splitmix64
@@ -168,8 +171,12 @@ void SimEnv::thaw_all() {
 }
 
 void SimEnv::suspend(Duration duration) {
+  for (SimProcess& process : processes_) {
+    ++process.freezes;
+    // Nobody recovers while it sleeps.
+    if (process.impaired_until > now_) process.impaired_until += duration;
+  }
   now_ += duration;
-  for (SimProcess& process : processes_) ++process.freezes;
 }
 
 void SimEnv::trace(std::string_view text) {
@@ -260,11 +267,29 @@ void SimEnv::wait(SimTask::Wait how) {
   if (is_unwinding_) {
     self.process->spun += kSpin;
     switch_to(pick_unwound());
+    // Who waits for a thread to end is left to wait: a handle does so when it is dropped.
+    turn(self, how.joined == nullptr);
   } else {
     switch_to(pick(false));
   }
   self.wait.reset();
 }
+
+void SimEnv::turn(SimTask& task, bool may_tear_out) {
+  if (task.process == &processes_.front() || ++task.turns < kMostTurns) return;
+  if (!task.is_endless) {
+    task.is_endless = true;
+    if (on_endless) on_endless(task);
+  }
+  if (task.turns > 2 * kMostTurns) {
+    // With its threads alive the world cannot be left.
+    fmt::print(stderr, "{} of {} cannot be ended\n", task.name, task.process->name);
+    std::abort();
+  }
+  if (may_tear_out) throw TornOut();
+}
+
+void SimEnv::refused() { turn(*current_, true); }
 
 void SimEnv::point() {
   if (is_unwinding_) return;
@@ -281,15 +306,7 @@ void SimEnv::unwind() {
   }
   // The world's own tasks wait for nothing any more either.
   SimTask& self = *current_;
-  for (int turns = 0; alive_.size() > 1; ++turns) {
-    if (turns == kMostTurns) {
-      // With its threads alive the world cannot be left.
-      for (const SimTask* task : alive_) {
-        fmt::print(stderr, "{} of {} does not end\n", task->name, task->process->name);
-      }
-      fmt::print(stderr, "a dead process whose store refuses every call goes on for ever\n");
-      std::abort();
-    }
+  while (alive_.size() > 1) {
     self.wait.reset();
     switch_to(pick_unwound());
   }

@@ -7,7 +7,8 @@
 //
 // A process is a group of tasks that live, freeze and die together. A killed one stops where it
 // stands: none of its tasks is picked again. Its stacks are unwound when the world ends; by then
-// whoever stands between it and the world (a store, a tool) refuses its calls.
+// whoever stands between it and the world (a store, a tool) refuses its calls. What goes on all the
+// same is reported (`on_endless`) and torn out of its waits.
 
 #include <cstdint>
 #include <deque>
@@ -56,6 +57,8 @@ struct SimTask {
   };
   std::optional<Wait> wait;
   bool is_done = false;
+  bool is_endless = false;
+  int turns = 0;  ///< since its process is unwound
   SimThreads::Carrier* carrier = nullptr;
 };
 
@@ -119,6 +122,9 @@ class SimEnv final : public Env {
   /// All processes die, and their stacks are unwound one after another. The tasks' handles can be
   /// dropped afterwards.
   void unwind();
+  /// The world refused a call of the current task, whose process is dead. A task that calls again
+  /// and again without ever waiting does not come back from here.
+  void refused();
 
   /// While it lives, this task sees the store's clocks instead of its process's.
   class AtStore {
@@ -133,6 +139,8 @@ class SimEnv final : public Env {
 
   /// What a task's body threw: in a real process that would have ended it.
   std::function<void(const SimTask&, const std::string& what)> on_escape;
+  /// A task of a dead process that goes on for ever, though everything it asks for is refused.
+  std::function<void(const SimTask&)> on_endless;
 
   /// A running digest of everything that happened.
   void trace(std::uint64_t value) { digest_ = (digest_ ^ value) * 0x100000001b3u; }
@@ -159,6 +167,7 @@ class SimEnv final : public Env {
   void jump();
   void switch_to(SimTask*);
   void wait(SimTask::Wait);
+  void turn(SimTask&, bool may_tear_out);
   SimTask& add_task(SimProcess&, const std::string& name);
   void finish(SimTask&);
 
