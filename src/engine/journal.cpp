@@ -69,8 +69,7 @@ void Journal::leave_by(Leave leave) {
 }
 
 void Journal::enter() {
-  if (left_) throw_leave(*left_);
-  if (write_failure_) throw FailureError(*write_failure_);
+  // First: the work of a read is on a thread of its own.
   if (in_step_) {
     Failure failure;
     failure.cls = FailureClass::configuration;
@@ -78,6 +77,8 @@ void Journal::enter() {
     failure.message = "a step's work must not begin another step, sleep or ask";
     throw FailureError(std::move(failure));
   }
+  if (left_) throw_leave(*left_);
+  if (write_failure_) throw FailureError(*write_failure_);
   if (parts_.segment.ending() == Ending::at_boundary) leave_by(Interrupt{});
 }
 
@@ -156,13 +157,17 @@ void Journal::await_trust() {
   }
 }
 
+Journal::Step Journal::next_step(std::string_view name, const StepOptions& options) {
+  const Duration timeout =
+      options.timeout.value_or(options.kind == StepKind::model ? kModelTimeout : kStepTimeout);
+  return Step{replay_.next_key(name, options.key), std::string(name), options,
+              std::clamp(timeout, Duration::zero(), kLongestTimeout)};
+}
+
 Json Journal::step(std::string_view name, const StepOptions& options, const Work& work) {
   enter();
   const InEngine in_engine(parts_.segment);
-  const Duration timeout =
-      options.timeout.value_or(options.kind == StepKind::model ? kModelTimeout : kStepTimeout);
-  const Step step{replay_.next_key(name, options.key), std::string(name), options,
-                  std::clamp(timeout, Duration::zero(), kLongestTimeout)};
+  const Step step = next_step(name, options);
   if (const auto* recorded = replay_.take(step.key, name, !options.key.empty(), false)) {
     return recorded->result;
   }

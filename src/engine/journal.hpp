@@ -32,14 +32,17 @@ struct SegmentParts {
 };
 
 /// The RunContext of one segment: find the key in the journal and return its result, else check
-/// trust in the lease, fence if it writes, do the work, record. The executing thread only.
+/// trust in the lease, fence if it writes, do the work, record. The executing thread only; of reads
+/// that run at the same time nothing but the work is done elsewhere.
 class Journal final : public RunContext {
  public:
   /// Reads what earlier segments recorded. Throws StoreError.
   Journal(const SegmentParts&, Run run);
 
   const Run& run() const override { return run_; }
+  using RunContext::step;
   Json step(std::string_view name, const StepOptions&, const Work&) override;
+  std::vector<Json> read_all(const std::vector<ReadStep>&, int at_once) override;
   void sleep(std::string_view name, Duration) override;
   void sleep_until(std::string_view name, WallTime) override;
   Reply ask(const Question&) override;
@@ -86,6 +89,7 @@ class Journal final : public RunContext {
     std::exception_ptr error;
   };
   class InEngine;
+  class Reads;
 
   void enter();
   [[noreturn]] void leave_by(Leave);
@@ -94,11 +98,14 @@ class Journal final : public RunContext {
   void await_trust();
   void cancel_where_asked();
 
+  Step next_step(std::string_view name, const StepOptions&);
   Json run_live(const Step&, const Work&);
   void fence(const Step&);
   void unfence(const Step&, std::optional<NewEvent> event);
   void drop_unstarted_fence();
   Call call(Effect, const Step&, const std::function<void(const StepContext&)>& body);
+  /// `place`: among the reads that run at the same time. Any thread.
+  Call call_at(int place, Effect, const Step&, const std::function<void(const StepContext&)>& body);
   Json record(const Step&, StepResult, std::vector<NewEvent> before);
   Json storable(const Step&, const Json& result) const;
   std::optional<Write> write_step(StepRecord&);
