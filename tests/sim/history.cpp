@@ -191,6 +191,7 @@ class History {
     report.events = witness_.events();
     report.calls = ledger_.calls();
     report.landed = ledger_.landed();
+    report.overlapped = ledger_.overlapped();
     report.faults = faults_.struck();
     report.time = env_.elapsed();
     const SimEnv::AtStore at_store(env_);
@@ -226,9 +227,10 @@ Report run_history(const Plan& plan, SimThreads& threads, const Controls& contro
 
 std::string to_text(const Report& report) {
   std::string text = fmt::format(
-      "digest {:016x}: {} points, {} switches, {} events, {} calls, {} writes, {} faults, {} s",
-      report.digest, report.points, report.switches, report.events, report.calls, report.landed,
-      report.faults, report.time.count() / 1000);
+      "digest {:016x}: {} points, {} switches, {} events, {} calls, {} of them beside others, {} "
+      "writes, {} faults, {} s",
+      report.digest, report.points, report.switches, report.events, report.calls, report.overlapped,
+      report.landed, report.faults, report.time.count() / 1000);
   for (const auto& [status, count] : report.runs) text += fmt::format(", {} {}", count, status);
   for (const Violation& violation : report.violations) {
     text += fmt::format("\n  {}: {}", violation.name, violation.text);

@@ -20,9 +20,10 @@ struct Report {
   std::uint64_t points = 0;    ///< at which somebody was picked
   std::uint64_t switches = 0;  ///< of which to another task
   std::int64_t events = 0;
-  int calls = 0;   ///< of models and tools
-  int landed = 0;  ///< writes
-  int faults = 0;  ///< that struck
+  int calls = 0;       ///< of models and tools
+  int landed = 0;      ///< writes
+  int overlapped = 0;  ///< calls beside others of their run
+  int faults = 0;      ///< that struck
   Duration time{};
   std::map<std::string, int> runs;  ///< at the end, by status
 

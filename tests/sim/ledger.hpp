@@ -70,6 +70,8 @@ class Ledger {
 
   int calls() const { return calls_; }
   int landed() const { return landed_; }
+  /// Calls that began beside another one of their run.
+  int overlapped() const { return overlapped_; }
 
  private:
   using Step = std::pair<RunId, std::string>;
@@ -97,6 +99,8 @@ class Ledger {
   std::map<Step, Json> approved_;  ///< by call
   int calls_ = 0;
   int landed_ = 0;
+  int overlapped_ = 0;
+  std::map<RunId, std::vector<const Call*>> under_way_;
 };
 
 }  // namespace holdfast::sim
