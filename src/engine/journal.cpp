@@ -20,18 +20,6 @@ constexpr Duration kWallLook = std::chrono::milliseconds(500);
 
 }  // namespace
 
-/// The time that a call into the journal takes is the engine's, not the handler's.
-class Journal::InEngine {
- public:
-  explicit InEngine(LiveSegment& segment) : segment_(segment) { segment_.engine_goes_on(); }
-  InEngine(const InEngine&) = delete;
-  InEngine& operator=(const InEngine&) = delete;
-  ~InEngine() { segment_.handler_goes_on(); }
-
- private:
-  LiveSegment& segment_;
-};
-
 Journal::Journal(const SegmentParts& parts, Run run)
     : parts_(parts), run_(std::move(run)), last_seen_(run_.last_sequence) {
   // A first claim has no earlier segment whose journal it could read.

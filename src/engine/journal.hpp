@@ -88,7 +88,17 @@ class Journal final : public RunContext {
     Cut cut = Cut::none;
     std::exception_ptr error;
   };
-  class InEngine;
+  /// The time that a call into the journal takes is the engine's, not the handler's.
+  class InEngine {
+   public:
+    explicit InEngine(LiveSegment& segment) : segment_(segment) { segment_.engine_goes_on(); }
+    InEngine(const InEngine&) = delete;
+    InEngine& operator=(const InEngine&) = delete;
+    ~InEngine() { segment_.handler_goes_on(); }
+
+   private:
+    LiveSegment& segment_;
+  };
   class Reads;
 
   void enter();

@@ -19,7 +19,7 @@ ReadStep read_step(const std::string& name, StepWork work) {
   return read;
 }
 
-StepWork gives(Json result) {
+StepWork gives(const Json& result) {
   return [result](const StepContext&) { return StepResult{result, std::nullopt}; };
 }
 
