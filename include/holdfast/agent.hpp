@@ -69,8 +69,9 @@ struct ToolSpec {
 
   std::optional<HttpToolSpec> http;  ///< in place of `command`
 
-  /// In place of `command`: a C++ tool. Called on the run's thread; a thrown FailureError ends the
-  /// segment, a returned value is the result for the model.
+  /// In place of `command`: a C++ tool. Called from many threads at once, also for one run where it
+  /// only reads; a thrown FailureError ends the segment, a returned value is the result for the
+  /// model.
   std::function<Json(const Json& arguments, const StepContext&)> function;
   std::function<ProbeAnswer(const Json& arguments, const StepContext&)> probe;
 
@@ -96,6 +97,7 @@ struct AgentSpec {
   int max_repeats = 5;  ///< turns in a row with the same calls and results that end it; 0: none do
   Budget budget;
   OnBudget on_budget = OnBudget::stop;
+  int parallel_reads = 4;  ///< calls of one turn that only read and run at the same time
   std::string queue = "default";
   std::vector<FailureClass> fallback_on;
   std::optional<Duration> approval_timeout;

@@ -103,6 +103,16 @@ struct Spent {
   int earlier_model_calls = 0;  ///< recorded by the drives before
 };
 
+/// Runs once, and returns what is to be recorded.
+using StepWork = std::function<StepResult(const StepContext&)>;
+
+/// One of several steps that may run at the same time (RunContext::read_all).
+struct ReadStep {
+  std::string name;
+  StepOptions options;
+  StepWork work;
+};
+
 /// The durable side of a running task. A handler runs from the top in every segment; steps that are
 /// recorded return their recorded results at once, the first missing one runs (spec, section 5).
 ///
@@ -116,11 +126,18 @@ class RunContext {
   /// The run as it was claimed: id, agent, input, labels, definition.
   virtual const Run& run() const = 0;
 
-  using Work = std::function<StepResult(const StepContext&)>;
+  using Work = StepWork;
 
   /// Runs `work` once and records its result, or returns what is recorded. What `work` throws ends
   /// the step without a record; FailureError carries the class that recovery needs.
   virtual Json step(std::string_view name, const StepOptions& options, const Work& work) = 0;
+
+  /// Steps that only read, at most `at_once` of them at the same time; their results in the order
+  /// given. Each is recorded as it ends, and needs a key of its own in its options (none that looks
+  /// like a name with a running number). Their work runs on threads of the runtime. When one fails,
+  /// no further one begins; those that run come to their ends and are recorded before the failure
+  /// is thrown (of several, the first in the order given).
+  virtual std::vector<Json> read_all(const std::vector<ReadStep>& reads, int at_once);
 
   /// A step that only reads.
   Json step(std::string_view name, const std::function<Json()>& work) {
@@ -155,6 +172,12 @@ class RunContext {
   /// Requested when the segment should come to its end.
   virtual std::stop_token stop_token() const = 0;
 };
+
+inline std::vector<Json> RunContext::read_all(const std::vector<ReadStep>& reads, int) {
+  std::vector<Json> results;
+  for (const ReadStep& read : reads) results.push_back(step(read.name, read.options, read.work));
+  return results;
+}
 
 /// A task: what is executed for a run of its name. Returns the answer.
 using Handler = std::function<Json(RunContext&)>;

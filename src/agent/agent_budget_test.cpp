@@ -66,6 +66,19 @@ TEST(AgentBudget, StopsBeforeTheCallThatWouldGoBeyondItAndKeepsThePartialAnswer)
   }
 }
 
+TEST(AgentBudget, ReadsAtTheSameTimeAreNoMoreThanItHasRoomFor) {
+  Fixture f = looking();
+  f.chain.replies[0] = calls({{"lookup", {{"id", 1}}}, {"lookup", {{"id", 2}}}});
+  f.chain.replies[1] =
+      calls({{"lookup", {{"id", 3}}}, {"lookup", {{"id", 4}}}, {"lookup", {{"id", 5}}}});
+  f.spec.budget.tool_calls = 4;
+  // The worker dies in the midst of the second turn: what is recorded needs no room.
+  ASSERT_TRUE(std::holds_alternative<Crash>(f.segment(5)));
+  EXPECT_EQ(std::get<EndRun>(f.segment()).reason, Reason::budget_exhausted);
+  EXPECT_EQ(f.tools.called.size(), 4u);
+  EXPECT_EQ(f.chain.calls(), 2u);
+}
+
 TEST(AgentBudget, IsNoLimitWhereItSuffices) {
   Fixture f = looking();
   f.chain.replies.resize(2);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "agent/answer_check.hpp"
@@ -68,7 +69,7 @@ class AgentSegment {
       if (!is_recorded(turn.calls.back())) budget_.check(Spender::tool, partial_);
       ask_for_input(turn);
       ask_for_approval(turn);
-      for (const PlannedCall& planned : turn.calls) answer_call(planned);
+      answer_calls(turn.calls);
     }
   }
 
@@ -228,10 +229,48 @@ class AgentSegment {
     planned.problem = std::move(text);
   }
 
-  /// Executes the call, or says why not; its outcome becomes a message.
-  void answer_call(const PlannedCall& planned) {
-    const ToolOutcome outcome =
-        from_recorded(planned.problem ? refused_step(planned) : tool_step(planned));
+  /// In the model's order; only reads that follow each other run at the same time, so that a read
+  /// that the model wrote behind a write sees what it did.
+  void answer_calls(const std::vector<PlannedCall>& calls) {
+    for (auto at = calls.begin(); at != calls.end();) {
+      if (!at->problem && !is_recorded(*at)) budget_.check(Spender::tool, partial_);
+      const std::vector<ReadStep> reads = reads_of({at, calls.end()});
+      if (reads.empty()) {
+        add_outcome(*at, tool_step(*at));
+        ++at;
+        continue;
+      }
+      for (const Json& recorded : context_.read_all(reads, terms_.parallel_reads)) {
+        add_outcome(*at++, recorded);
+      }
+    }
+  }
+
+  /// Those at the beginning of `calls` that may run at the same time: no more than the budget has
+  /// room for.
+  std::vector<ReadStep> reads_of(std::span<const PlannedCall> calls) const {
+    std::vector<ReadStep> reads;
+    int room = budget_.tool_calls_left();
+    for (const PlannedCall& planned : calls) {
+      if (!HOLDFAST_GUARD("agent_writes_alone", only_reads(planned))) break;
+      const bool is_live = !is_recorded(planned);
+      if (is_live && !reads.empty() && !HOLDFAST_GUARD("agent_reads_in_budget", room > 0)) break;
+      if (is_live) --room;
+      reads.push_back({step_name(planned), step_options(planned), work_of(planned)});
+    }
+    return reads;
+  }
+
+  /// A call that is refused does nothing.
+  bool only_reads(const PlannedCall& planned) const {
+    if (planned.problem) return true;
+    const ToolTerms* tool = terms_.find(planned.call.name);
+    return tool && tool->effect == Effect::read;
+  }
+
+  /// The outcome of a call becomes a message.
+  void add_outcome(const PlannedCall& planned, const Json& recorded) {
+    const ToolOutcome outcome = from_recorded(recorded);
     repeats_.add(outcome);
     Message message;
     message.role = Message::Role::tool;
@@ -248,12 +287,21 @@ class AgentSegment {
     return "tool:" + cut(planned.call.name, 128);
   }
 
-  static StepOptions step_options(const PlannedCall& planned) {
+  StepOptions step_options(const PlannedCall& planned) const {
     StepOptions options;
     options.kind = StepKind::tool;
     options.arguments =
         planned.call.bad_arguments ? Json(*planned.call.bad_arguments) : planned.arguments;
     options.key = fmt::format("{}#{}", step_name(planned), planned.call.id);
+    const ToolTerms* tool = terms_.find(planned.call.name);
+    if (planned.problem || !tool) return options;
+    options.effect = tool->effect;
+    options.timeout = tool->timeout;
+    if (tool->has_probe) {
+      options.probe = [this, &planned, tool](const StepContext& step) {
+        return probe(planned, *tool, step);
+      };
+    }
     return options;
   }
 
@@ -261,31 +309,27 @@ class AgentSegment {
     return context_.is_recorded(step_name(planned), step_options(planned).key);
   }
 
-  Json refused_step(const PlannedCall& planned) {
-    return context_.step(step_name(planned), step_options(planned), [&](const StepContext&) {
-      return StepResult{to_recorded({*planned.problem, true}), std::nullopt};
-    });
-  }
-
-  Json tool_step(const PlannedCall& planned) {
-    if (!is_recorded(planned)) budget_.check(Spender::tool, partial_);
-    const ToolTerms* tool = terms_.find(planned.call.name);
-    StepOptions options = step_options(planned);
-    if (tool) {
-      options.effect = tool->effect;
-      options.timeout = tool->timeout;
-      if (tool->has_probe) {
-        options.probe = [&, tool](const StepContext& step) { return probe(planned, *tool, step); };
-      }
+  /// Of reads it runs on a thread of its own: it changes nothing here.
+  StepWork work_of(const PlannedCall& planned) const {
+    if (planned.problem) {
+      return [&planned](const StepContext&) {
+        return StepResult{to_recorded({*planned.problem, true}), std::nullopt};
+      };
     }
-    return context_.step(step_name(planned), options, [&](const StepContext& step) {
+    return [this, &planned](const StepContext& step) {
+      const ToolTerms* tool = terms_.find(planned.call.name);
       const ToolSpec spec = executable_of(tool, tools_, planned.call.name);
       return StepResult{to_recorded(tools_.call(spec, planned.arguments, own_step(step))),
                         std::nullopt};
-    });
+    };
   }
 
-  ProbeAnswer probe(const PlannedCall& planned, const ToolTerms& tool, const StepContext& step) {
+  Json tool_step(const PlannedCall& planned) {
+    return context_.step(step_name(planned), step_options(planned), work_of(planned));
+  }
+
+  ProbeAnswer probe(const PlannedCall& planned, const ToolTerms& tool,
+                    const StepContext& step) const {
     const ToolSpec spec = executable(tool, tools_);
     ProbeAnswer answer = tools_.probe(spec, planned.arguments, own_step(step));
     if (auto* landed = std::get_if<Landed>(&answer)) {

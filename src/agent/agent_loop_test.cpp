@@ -38,6 +38,46 @@ TEST(Agent, AnswersThroughItsTools) {
   EXPECT_EQ(f.result_of("model#1")["usage"]["total_tokens"], 15);
 }
 
+TEST(Agent, RunsReadsThatFollowEachOtherAtTheSameTimeAndWritesAlone) {
+  Fixture f = three_turns();
+  f.spec.parallel_reads = 3;
+  f.chain.replies = {calls({{"lookup", {{"id", "a"}}},
+                            {"nothing", Json::object()},
+                            {"lookup", {{"id", "b"}}},
+                            {"create", Json::object()},
+                            {"notify", Json::object()},
+                            {"lookup", {{"id", "c"}}}}),
+                     answers("done")};
+  EXPECT_EQ(std::get<Json>(f.segment()), "done");
+  EXPECT_EQ(f.journal.reads,
+            (std::vector<std::string>{"3 at once: tool:lookup#1.1 tool:nothing#1.2 tool:lookup#1.3",
+                                      "3 at once: tool:lookup#1.6"}));
+  ASSERT_EQ(f.tools.called.size(), 5u);
+  EXPECT_EQ(f.tools.called[2].first, "create");
+  EXPECT_EQ(f.tools.called[4].second, (Json{{"id", "c"}}));
+  // The model is told in its own order.
+  std::vector<std::string> told;
+  for (const Message& message : f.chain.last.messages) {
+    if (message.role == Message::Role::tool) told.push_back(message.call_id);
+  }
+  EXPECT_EQ(told, (std::vector<std::string>{"1.1", "1.2", "1.3", "1.4", "1.5", "1.6"}));
+}
+
+TEST(Agent, KeepsTheBoundOfReadsThatTheRunTook) {
+  Fixture f = three_turns();
+  f.define();
+  EXPECT_EQ(f.run.definition["parallel_reads"], 4);
+  f.spec.parallel_reads = 1;
+  f.segment();
+  EXPECT_EQ(f.journal.reads.front(), "4 at once: tool:lookup#1.1 tool:lookup#1.2");
+  // Runs that were claimed before there was a bound.
+  Fixture old = three_turns();
+  old.define();
+  old.run.definition.erase("parallel_reads");
+  EXPECT_EQ(std::get<Json>(old.segment()), "done");
+  EXPECT_EQ(old.journal.reads.front(), "4 at once: tool:lookup#1.1 tool:lookup#1.2");
+}
+
 TEST(Agent, GoesOnBehindAPauseAsFarAsItsLimit) {
   Fixture f;
   f.chain.replies = {answers("so far", "pause"), answers("done")};

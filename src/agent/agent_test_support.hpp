@@ -35,9 +35,10 @@ struct Journal {
     std::string result;  ///< as text: what comes back was stored
   };
   std::vector<Entry> entries;
-  std::size_t drive_begins_at = 0;           ///< its first entry
-  Duration time{};                           ///< that the drive has taken
-  std::map<std::string, Reply> replies;      ///< by question key
+  std::size_t drive_begins_at = 0;       ///< its first entry
+  Duration time{};                       ///< that the drive has taken
+  std::map<std::string, Reply> replies;  ///< by question key
+  std::vector<std::string> reads;        ///< what was to run at the same time, over all segments
   std::map<std::string, std::string> asked;  ///< the calls' text at each question's first asking
 
   const Entry* find(const std::string& key) const {
@@ -59,6 +60,13 @@ class FakeContext : public RunContext {
 
   using RunContext::step;
   const Run& run() const override { return run_; }
+
+  std::vector<Json> read_all(const std::vector<ReadStep>& reads, int at_once) override {
+    std::string names;
+    for (const ReadStep& read : reads) names += (names.empty() ? "" : " ") + read.options.key;
+    journal_.reads.push_back(fmt::format("{} at once: {}", at_once, names));
+    return RunContext::read_all(reads, at_once);
+  }
 
   Json step(std::string_view name, const StepOptions& options, const Work& work) override {
     const std::string key = options.key.empty()

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
 #include "base/guard.hpp"
@@ -45,6 +46,11 @@ void BudgetWatch::check(Spender spender, const std::string& partial) {
     if (reply.expired || ends(reply.values)) end(why, partial);
     raise(budget_, reply.values);
   }
+}
+
+int BudgetWatch::tool_calls_left() const {
+  if (!budget_.tool_calls) return std::numeric_limits<int>::max();
+  return *budget_.tool_calls - context_.spent().tool_calls;
 }
 
 void BudgetWatch::end(const std::string& why, const std::string& partial) {

@@ -19,6 +19,9 @@ class BudgetWatch {
   /// `partial` as the answer), or leaves by the context's question to a person.
   void check(Spender, const std::string& partial);
 
+  /// How many calls of tools the limit of these still has room for.
+  int tool_calls_left() const;
+
  private:
   [[noreturn]] static void end(const std::string& why, const std::string& partial);
 

@@ -151,6 +151,7 @@ Json agent_definition(const AgentSpec& spec, const Toolbox& tools,
                      {"fallback_on", Json::array()},
                      {"max_iterations", spec.max_iterations},
                      {"max_repeats", spec.max_repeats},
+                     {"parallel_reads", spec.parallel_reads},
                      {"approval_timeout_ms", milliseconds(spec.approval_timeout)},
                      {"tools", Json::array()}};
   if (!spec.answer_schema.is_null()) definition["answer_schema"] = spec.answer_schema;
@@ -184,6 +185,7 @@ AgentTerms parse_definition(const Json& json) {
       }
     }
     terms.max_iterations = json.at("max_iterations").get<int>();
+    terms.parallel_reads = json.value("parallel_reads", terms.parallel_reads);
     terms.approval_timeout = optional_duration(json, "approval_timeout_ms");
     // Younger than the first definitions: what is not there is not limited.
     terms.max_repeats = json.value("max_repeats", 0);

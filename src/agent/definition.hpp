@@ -47,6 +47,7 @@ struct AgentTerms {
   Budget budget;
   OnBudget on_budget = OnBudget::stop;
   std::vector<std::string> unpriced;  ///< models without a price
+  int parallel_reads = 4;
   std::optional<Duration> approval_timeout;
   std::vector<ToolTerms> tools;
 

@@ -198,6 +198,7 @@ void read_agent(TableReader& table, AgentSpec& spec, const RuntimeOptions& optio
     table.refuse("max_repeats", "expected 0 (no limit) or at least 2: one turn is no repetition");
   }
   read_budget(table, spec, options);
+  table.read("parallel_reads", spec.parallel_reads, 1, 64);
   table.read("queue", spec.queue);
   if (!is_name_of(spec.queue, "_-.")) {
     table.refuse("queue", "expected at most 64 letters, digits, '_', '-' and '.'");

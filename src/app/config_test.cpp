@@ -87,6 +87,7 @@ system = "You sort."
 tools = ["lookup", "create"]
 max_iterations = 4
 max_repeats = 3
+parallel_reads = 2
 queue = "mail"
 fallback_on = ["auth", "context_length"]
 approval_timeout = "1d"
@@ -172,6 +173,7 @@ TEST(Config, ReadsAgentsAndTools) {
   EXPECT_EQ(agent.tools, (std::vector<std::string>{"lookup", "create"}));
   EXPECT_EQ(agent.max_iterations, 4);
   EXPECT_EQ(agent.max_repeats, 3);
+  EXPECT_EQ(agent.parallel_reads, 2);
   EXPECT_EQ(agent.queue, "mail");
   EXPECT_EQ(agent.fallback_on,
             (std::vector<FailureClass>{FailureClass::auth, FailureClass::context_length}));
@@ -295,6 +297,7 @@ TEST(Config, NamesLineKeyAndWhatIsExpected) {
        "f.toml:3: providers.x.context_window.m"},
       {"[agents.a]\nmodels = [\"x/y\"]\nmax_iterations = 0", "f.toml:3: agents.a.max_iterations"},
       {"[agents.a]\nmodels = [\"x/y\"]\nmax_repeats = 1", "f.toml:3: agents.a.max_repeats"},
+      {"[agents.a]\nmodels = [\"x/y\"]\nparallel_reads = 65", "f.toml:3: agents.a.parallel_reads"},
       {"[agents.a]\nmodels = [\"x/y\"]\nlease = { heartbeat = \"1s\" }",
        "belongs to the process and not to an agent"},
       {"[agents.a]\nmodels = [\"x/y\"]\nfallback_on = [\"sometimes\"]", "no such failure class"},

@@ -20,18 +20,6 @@ constexpr Duration kWallLook = std::chrono::milliseconds(500);
 
 }  // namespace
 
-/// The time that a call into the journal takes is the engine's, not the handler's.
-class Journal::InEngine {
- public:
-  explicit InEngine(LiveSegment& segment) : segment_(segment) { segment_.engine_goes_on(); }
-  InEngine(const InEngine&) = delete;
-  InEngine& operator=(const InEngine&) = delete;
-  ~InEngine() { segment_.handler_goes_on(); }
-
- private:
-  LiveSegment& segment_;
-};
-
 Journal::Journal(const SegmentParts& parts, Run run)
     : parts_(parts), run_(std::move(run)), last_seen_(run_.last_sequence) {
   // A first claim has no earlier segment whose journal it could read.
@@ -73,8 +61,7 @@ void Journal::leave_by(Leave leave) {
 }
 
 void Journal::enter() {
-  if (left_) throw_leave(*left_);
-  if (write_failure_) throw FailureError(*write_failure_);
+  // First: the work of a read is on a thread of its own.
   if (in_step_) {
     Failure failure;
     failure.cls = FailureClass::configuration;
@@ -82,6 +69,8 @@ void Journal::enter() {
     failure.message = "a step's work must not begin another step, sleep or ask";
     throw FailureError(std::move(failure));
   }
+  if (left_) throw_leave(*left_);
+  if (write_failure_) throw FailureError(*write_failure_);
   if (parts_.segment.ending() == Ending::at_boundary) leave_by(Interrupt{});
 }
 
@@ -166,13 +155,17 @@ void Journal::await_trust() {
   }
 }
 
+Journal::Step Journal::next_step(std::string_view name, const StepOptions& options) {
+  const Duration timeout =
+      options.timeout.value_or(options.kind == StepKind::model ? kModelTimeout : kStepTimeout);
+  return Step{replay_.next_key(name, options.key), std::string(name), options,
+              std::clamp(timeout, Duration::zero(), kLongestTimeout)};
+}
+
 Json Journal::step(std::string_view name, const StepOptions& options, const Work& work) {
   enter();
   const InEngine in_engine(parts_.segment);
-  const Duration timeout =
-      options.timeout.value_or(options.kind == StepKind::model ? kModelTimeout : kStepTimeout);
-  const Step step{replay_.next_key(name, options.key), std::string(name), options,
-                  std::clamp(timeout, Duration::zero(), kLongestTimeout)};
+  const Step step = next_step(name, options);
   if (const auto* recorded = replay_.take(step.key, name, !options.key.empty(), false)) {
     return recorded->result;
   }

@@ -32,14 +32,17 @@ struct SegmentParts {
 };
 
 /// The RunContext of one segment: find the key in the journal and return its result, else check
-/// trust in the lease, fence if it writes, do the work, record. The executing thread only.
+/// trust in the lease, fence if it writes, do the work, record. The executing thread only; of reads
+/// that run at the same time nothing but the work is done elsewhere.
 class Journal final : public RunContext {
  public:
   /// Reads what earlier segments recorded. Throws StoreError.
   Journal(const SegmentParts&, Run run);
 
   const Run& run() const override { return run_; }
+  using RunContext::step;
   Json step(std::string_view name, const StepOptions&, const Work&) override;
+  std::vector<Json> read_all(const std::vector<ReadStep>&, int at_once) override;
   void sleep(std::string_view name, Duration) override;
   void sleep_until(std::string_view name, WallTime) override;
   Reply ask(const Question&) override;
@@ -85,7 +88,18 @@ class Journal final : public RunContext {
     Cut cut = Cut::none;
     std::exception_ptr error;
   };
-  class InEngine;
+  /// The time that a call into the journal takes is the engine's, not the handler's.
+  class InEngine {
+   public:
+    explicit InEngine(LiveSegment& segment) : segment_(segment) { segment_.engine_goes_on(); }
+    InEngine(const InEngine&) = delete;
+    InEngine& operator=(const InEngine&) = delete;
+    ~InEngine() { segment_.handler_goes_on(); }
+
+   private:
+    LiveSegment& segment_;
+  };
+  class Reads;
 
   void enter();
   [[noreturn]] void leave_by(Leave);
@@ -94,11 +108,14 @@ class Journal final : public RunContext {
   void await_trust();
   void cancel_where_asked();
 
+  Step next_step(std::string_view name, const StepOptions&);
   Json run_live(const Step&, const Work&);
   void fence(const Step&);
   void unfence(const Step&, std::optional<NewEvent> event);
   void drop_unstarted_fence();
   Call call(Effect, const Step&, const std::function<void(const StepContext&)>& body);
+  /// `place`: among the reads that run at the same time. Any thread.
+  Call call_at(int place, Effect, const Step&, const std::function<void(const StepContext&)>& body);
   Json record(const Step&, StepResult, std::vector<NewEvent> before);
   Json storable(const Step&, const Json& result) const;
   std::optional<Write> write_step(StepRecord&);

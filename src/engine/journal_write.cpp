@@ -87,6 +87,14 @@ void Journal::drop_unstarted_fence() {
 
 Journal::Call Journal::call(Effect effect, const Step& step,
                             const std::function<void(const StepContext&)>& body) {
+  in_step_ = true;
+  Call done = call_at(0, effect, step, body);
+  in_step_ = false;
+  return done;
+}
+
+Journal::Call Journal::call_at(int place, Effect effect, const Step& step,
+                               const std::function<void(const StepContext&)>& body) {
   Call done;
   Duration limit = step.timeout;
   if (effect != Effect::read) {
@@ -95,11 +103,10 @@ Journal::Call Journal::call(Effect effect, const Step& step,
     limit -= std::max(late, Duration::zero());
     if (!HOLDFAST_GUARD("fence_fresh", limit >= step.timeout / 2)) return done;
   }
-  const auto stop = parts_.segment.begin_step(effect, limit);
+  const auto stop = parts_.segment.begin_step(effect, limit, place);
   if (!stop) return done;
   parts_.keep_alive.look_before(parts_.env.store_now() + limit);
   const StepContext context{step.key, fmt::format("{}:{}", run_.id, step.key), limit, *stop};
-  in_step_ = true;
   try {
     body(context);
     done.end = CallEnd::returned;
@@ -107,8 +114,7 @@ Journal::Call Journal::call(Effect effect, const Step& step,
     done.end = CallEnd::threw;
     done.error = std::current_exception();
   }
-  in_step_ = false;
-  done.cut = parts_.segment.end_step();
+  done.cut = parts_.segment.end_step(place);
   return done;
 }
 

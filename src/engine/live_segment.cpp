@@ -44,23 +44,34 @@ bool LiveSegment::is_grace_over() const {
   return is_grace_over_;
 }
 
-std::optional<std::stop_token> LiveSegment::begin_step(Effect effect, Duration timeout) {
+std::optional<std::stop_token> LiveSegment::begin_step(Effect effect, Duration timeout, int place) {
   const std::lock_guard lock(mutex_);
   const StoreTime now = env_.store_now();
   if (ending_ != Ending::none) return std::nullopt;
   if (!HOLDFAST_GUARD("trust_before_work", trusts(now))) return std::nullopt;
-  step_.emplace();
-  step_->effect = effect;
-  step_->deadline = now + timeout;
-  return step_->source.get_token();
+  Step& step = steps_[place];
+  step = Step{};
+  step.effect = effect;
+  step.deadline = now + timeout;
+  return step.source.get_token();
 }
 
-Cut LiveSegment::end_step() {
+Cut LiveSegment::end_step(int place) {
   const std::lock_guard lock(mutex_);
-  const Cut cut = step_ ? step_->cut : Cut::none;
-  step_.reset();
-  ignores_ = false;
+  const auto step = steps_.find(place);
+  if (step == steps_.end()) return Cut::none;
+  const Cut cut = step->second.cut;
+  steps_.erase(step);
   return cut;
+}
+
+void LiveSegment::stop_steps() {
+  Sources fire;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [place, step] : steps_) cut(step, Cut::ending, env_.store_now(), fire);
+  }
+  for (std::stop_source& source : fire) source.request_stop();
 }
 
 void LiveSegment::handler_goes_on() {
@@ -83,7 +94,7 @@ void LiveSegment::renewed(StoreTime sent) {
 }
 
 void LiveSegment::end(Ending ending) {
-  std::optional<std::stop_source> fire;
+  Sources fire;
   bool is_news = false;
   {
     const std::lock_guard lock(mutex_);
@@ -94,64 +105,73 @@ void LiveSegment::end(Ending ending) {
     if (ending > ending_) {
       ending_ = ending;
       is_news = true;
-      if (ending >= Ending::at_once && step_) cut(Cut::ending, env_.store_now(), fire);
+      if (ending >= Ending::at_once) {
+        for (auto& [place, step] : steps_) cut(step, Cut::ending, env_.store_now(), fire);
+      }
     }
   }
   if (!is_news) return;
   // Callbacks of a stop token run in here: never under the lock.
   if (ending >= Ending::at_once) ending_source_.request_stop();
-  if (fire) fire->request_stop();
+  for (std::stop_source& source : fire) source.request_stop();
   changed_.notify_all();
+}
+
+bool LiveSegment::ignores() const {
+  return std::any_of(steps_.begin(), steps_.end(),
+                     [](const auto& entry) { return entry.second.ignores; });
 }
 
 bool LiveSegment::wants_renewal() const {
   const std::lock_guard lock(mutex_);
-  return !setup_.lease.interactive && ending_ < Ending::cancelled && !ignores_ && !over_gap_;
+  return !setup_.lease.interactive && ending_ < Ending::cancelled && !ignores() && !over_gap_;
 }
 
 bool LiveSegment::is_stuck() const {
   const std::lock_guard lock(mutex_);
-  return ignores_ || (over_gap_ && env_.store_now() >= trusted_until_);
+  return ignores() || (over_gap_ && env_.store_now() >= trusted_until_);
 }
 
-void LiveSegment::cut(Cut why, StoreTime now, std::optional<std::stop_source>& fire) {
-  if (step_->cut != Cut::none) {
+void LiveSegment::cut(Step& step, Cut why, StoreTime now, Sources& fire) {
+  if (step.cut != Cut::none) {
     // What outranks it decides what becomes of the step.
-    if (why == Cut::ending) step_->cut = why;
+    if (why == Cut::ending) step.cut = why;
     return;
   }
-  step_->cut = why;
-  step_->cut_at = now;
-  fire = step_->source;
+  step.cut = why;
+  step.cut_at = now;
+  fire.push_back(step.source);
+}
+
+void LiveSegment::watch(Step& step, StoreTime now, StoreTime& next, Sources& fire) const {
+  // A non-idempotent write goes on: its fence holds off everybody else, and its result may still be
+  // recorded.
+  const bool watches_trust = setup_.keeps_alive && !setup_.lease.interactive &&
+                             step.effect != Effect::non_idempotent_write;
+  if (now >= step.deadline) {
+    cut(step, Cut::deadline, now, fire);
+  } else if (watches_trust && !trusts(now)) {
+    cut(step, Cut::trust, now, fire);
+  }
+  if (step.cut == Cut::none) {
+    next = std::min(next, step.deadline);
+    if (watches_trust) next = std::min(next, trusted_until_ - margin_);
+  } else if (now - step.cut_at >= kIgnoredAfter) {
+    step.ignores = true;
+  }
 }
 
 StoreTime LiveSegment::tick() {
-  std::optional<std::stop_source> fire;
+  Sources fire;
   StoreTime next{};
   {
     const std::lock_guard lock(mutex_);
     const StoreTime now = env_.store_now();
     next = now + kLongestLook;
-    if (step_) {
-      // A non-idempotent write goes on: its fence holds off everybody else, and its result may
-      // still be recorded.
-      const bool watches_trust = setup_.keeps_alive && !setup_.lease.interactive &&
-                                 step_->effect != Effect::non_idempotent_write;
-      if (now >= step_->deadline) {
-        cut(Cut::deadline, now, fire);
-      } else if (watches_trust && !trusts(now)) {
-        cut(Cut::trust, now, fire);
-      }
-      if (step_->cut == Cut::none) {
-        next = std::min(next, step_->deadline);
-        if (watches_trust) next = std::min(next, trusted_until_ - margin_);
-      } else if (now - step_->cut_at >= kIgnoredAfter) {
-        ignores_ = true;
-      }
-    }
+    for (auto& [place, step] : steps_) watch(step, now, next, fire);
     if (handler_since_ && now - *handler_since_ >= setup_.policy.gap_timeout) over_gap_ = true;
   }
-  if (fire) fire->request_stop();
+  for (std::stop_source& source : fire) source.request_stop();
   return next;
 }
 

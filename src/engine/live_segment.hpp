@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <vector>
 
 #include "core/transition.hpp"
 #include "env/env.hpp"
@@ -27,8 +29,8 @@ enum class Ending {
 /// Why a step was interrupted.
 enum class Cut { none, trust, deadline, ending };
 
-/// What of a running segment its executing thread and its worker's watching threads share: trust in
-/// the lease, the step in flight, and whether it must end. Any thread; never waits.
+/// What of a running segment its executing threads and its worker's watching threads share: trust
+/// in the lease, the steps in flight, and whether it must end. Any thread; never waits.
 class LiveSegment {
  public:
   struct Setup {
@@ -44,7 +46,7 @@ class LiveSegment {
   const Policy& policy() const { return setup_.policy; }
   EventCount& changed() { return changed_; }
 
-  // The executing thread.
+  // The executing threads.
 
   /// More than the margin is left of the lease; always so without one.
   bool is_trusted() const;
@@ -53,9 +55,11 @@ class LiveSegment {
   bool is_grace_over() const;
 
   /// The last instant before a step's work: its stop token, or nothing where the trust ran out or
-  /// the segment must end.
-  std::optional<std::stop_token> begin_step(Effect, Duration timeout);
-  Cut end_step();
+  /// the segment must end. Reads that run at the same time have places of their own.
+  std::optional<std::stop_token> begin_step(Effect, Duration timeout, int place = 0);
+  Cut end_step(int place = 0);
+  /// What is in flight is of no use any more.
+  void stop_steps();
 
   /// The time between steps is kept alive for `gap_timeout` only: whose turn it is.
   void handler_goes_on();
@@ -84,9 +88,13 @@ class LiveSegment {
     StoreTime deadline;
     Cut cut = Cut::none;
     StoreTime cut_at{};
+    bool ignores = false;  ///< it did not end at its interruption
   };
+  using Sources = std::vector<std::stop_source>;
   bool trusts(StoreTime now) const;
-  void cut(Cut, StoreTime now, std::optional<std::stop_source>& fire);
+  bool ignores() const;
+  static void cut(Step&, Cut, StoreTime now, Sources& fire);
+  void watch(Step&, StoreTime now, StoreTime& next, Sources& fire) const;
 
   const Setup setup_;
   const Duration margin_;
@@ -98,9 +106,8 @@ class LiveSegment {
   StoreTime trusted_until_;
   Ending ending_ = Ending::none;
   bool is_grace_over_ = false;  ///< what outranks `at_once` does not hide it
-  std::optional<Step> step_;
+  std::map<int, Step> steps_;   ///< in flight, by place
   std::optional<StoreTime> handler_since_;
-  bool ignores_ = false;  ///< the step in flight did not end at its interruption
   bool over_gap_ = false;
 };
 

@@ -130,6 +130,44 @@ TEST_F(LiveSegmentTest, AStepThatIgnoresItsInterruptionLosesItsLease) {
   EXPECT_FALSE(segment.is_stuck());
 }
 
+TEST_F(LiveSegmentTest, ReadsAtTheSameTimeEndEachAtItsOwnDeadlineAndTogetherWithTheSegment) {
+  LiveSegment segment = make();
+  const auto first = segment.begin_step(Effect::read, seconds(10), 0);
+  const auto second = segment.begin_step(Effect::read, seconds(20), 1);
+  EXPECT_EQ(segment.tick(), env_.store_now() + seconds(1));
+  env_.pass(Duration(9500));
+  EXPECT_EQ(segment.tick(), env_.store_now() + Duration(500));
+  env_.pass(Duration(500));
+  segment.tick();
+  EXPECT_TRUE(first->stop_requested());
+  EXPECT_FALSE(second->stop_requested());
+  // The first ignores it, and the second's end does not hide that.
+  env_.pass(seconds(6));
+  segment.tick();
+  EXPECT_FALSE(segment.wants_renewal());
+  EXPECT_EQ(segment.end_step(1), Cut::none);
+  EXPECT_TRUE(segment.is_stuck());
+  EXPECT_EQ(segment.end_step(0), Cut::deadline);
+  EXPECT_TRUE(segment.wants_renewal());
+  const auto third = segment.begin_step(Effect::read, seconds(10), 0);
+  const auto fourth = segment.begin_step(Effect::read, seconds(10), 1);
+  segment.end(Ending::at_once);
+  EXPECT_TRUE(third->stop_requested());
+  EXPECT_TRUE(fourth->stop_requested());
+}
+
+TEST_F(LiveSegmentTest, WhatIsOfNoUseAnyMoreIsStopped) {
+  LiveSegment segment = make();
+  const auto first = segment.begin_step(Effect::read, seconds(10), 0);
+  const auto second = segment.begin_step(Effect::read, seconds(10), 1);
+  segment.stop_steps();
+  EXPECT_TRUE(first->stop_requested());
+  EXPECT_TRUE(second->stop_requested());
+  EXPECT_EQ(segment.end_step(0), Cut::ending);
+  EXPECT_EQ(segment.end_step(1), Cut::ending);
+  EXPECT_EQ(segment.ending(), Ending::none);
+}
+
 TEST_F(LiveSegmentTest, TimeBetweenStepsIsKeptAliveForTheGapTimeoutOnly) {
   LiveSegment segment = make();
   segment.handler_goes_on();

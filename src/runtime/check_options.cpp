@@ -176,6 +176,7 @@ void check_agent(const AgentSpec& agent, const RuntimeOptions& options,
     refuse(place + ".budget.cost_usd",
            fmt::format("{} has no price: {}", unpriced.front(), price_remedy(unpriced.front())));
   }
+  need_at_least_one(place + ".parallel_reads", agent.parallel_reads);
   if (agent.queue.empty()) refuse(place + ".queue", "must not be empty");
   if (agent.approval_timeout) need_positive(place + ".approval_timeout", *agent.approval_timeout);
   if (agent.policy) check_policy(place + ".", *agent.policy, options.heartbeat);

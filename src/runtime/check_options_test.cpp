@@ -105,6 +105,7 @@ TEST(CheckOptions, NamesTheKeyOfEachMistake) {
        }},
       {"agents.triage.max_repeats", [](auto& o) { o.agents[0].max_repeats = 1; }},
       {"agents.triage.budget", [](auto& o) { o.agents[0].budget.tokens = 0; }},
+      {"agents.triage.parallel_reads", [](auto& o) { o.agents[0].parallel_reads = 0; }},
       {"agents.triage.queue", [](auto& o) { o.agents[0].queue = ""; }},
       {"agents.triage.approval_timeout", [](auto& o) { o.agents[0].approval_timeout = 0s; }},
       {"agents.triage.lease.duration",

@@ -107,9 +107,20 @@ Ledger::Call::Call(Ledger& ledger, const RunId& run, const std::string& key,
   Written& write = ledger_.writes_[step_];
   if (effect_ != Effect::read) ledger_.begin_write(step_, write, effect_);
   write.under_way.push_back(this);
+  auto& of_run = ledger_.under_way_[run];
+  // Not one that a segment left behind and a later one had to make again.
+  if (std::ranges::any_of(of_run, [&](const Call* other) {
+        return other->step_ != step_ && !ledger_.recorded_.contains(other->step_);
+      })) {
+    ++ledger_.tally_[kBesideAnother];
+  }
+  of_run.push_back(this);
 }
 
-Ledger::Call::~Call() { std::erase(ledger_.writes_[step_].under_way, this); }
+Ledger::Call::~Call() {
+  std::erase(ledger_.writes_[step_].under_way, this);
+  std::erase(ledger_.under_way_[step_.first], this);
+}
 
 Json Ledger::Call::land() {
   Written& write = ledger_.writes_[step_];

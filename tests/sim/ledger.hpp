@@ -105,6 +105,7 @@ class Ledger {
   int calls_ = 0;
   int landed_ = 0;
   Tally tally_;
+  std::map<RunId, std::vector<const Call*>> under_way_;
 };
 
 }  // namespace holdfast::sim

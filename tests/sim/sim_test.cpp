@@ -73,6 +73,8 @@ TEST_F(Sim, NoSeedBreaksAPromise) {
     const Report report = expect_good(make_plan(seed));
     all.landed += report.landed;
     all.faults += report.faults;
+    all.happened[kBesideAnother] +=
+        report.happened.contains(kBesideAnother) ? report.happened.at(kBesideAnother) : 0;
     for (const auto& [status, count] : report.runs) {
       all.runs[status] += count;
       runs += count;
@@ -82,6 +84,7 @@ TEST_F(Sim, NoSeedBreaksAPromise) {
   EXPECT_GT(runs, 120);
   EXPECT_GT(all.landed, 100);
   EXPECT_GT(all.faults, 80);
+  EXPECT_GT(all.happened[kBesideAnother], 5);
   for (const char* status :
        {"completed", "failed", "cancelled", "waiting_for_approval", "waiting_for_input"}) {
     EXPECT_GT(all.runs[status], 0) << status;

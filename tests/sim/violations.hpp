@@ -32,6 +32,9 @@ inline constexpr char kNoBug[] = "no exception leaves the engine";
 /// How often what happened, by its name.
 using Tally = std::map<std::string, int>;
 
+/// In the tally: a call that began beside another one of its run.
+inline constexpr char kBesideAnother[] = "call: beside another";
+
 struct Violation {
   std::string name;
   std::string text;

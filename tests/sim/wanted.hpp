@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "sim/violations.hpp"
+
 namespace holdfast::sim {
 
 inline constexpr std::array kWanted = {
@@ -12,6 +14,7 @@ inline constexpr std::array kWanted = {
     "call: read",
     "call: idempotent_write",
     "call: non_idempotent_write",
+    kBesideAnother,
     "event: probed",
     "event: slept",
     "queue: default",
