@@ -50,11 +50,8 @@ std::optional<int> Args::find_integer(std::string_view option, int min) const {
   const char* begin = text->data() + (text->starts_with('+') ? 1 : 0);
   const auto [end, error] = std::from_chars(begin, text->data() + text->size(), value);
   if (error != std::errc() || end != text->data() + text->size() || value < min) {
-    refuse(option,
-           min == std::numeric_limits<int>::min()
-               ? std::string("a whole number")
-               : fmt::format("a whole number of at least {}", min),
-           *text);
+    constexpr int kMost = std::numeric_limits<int>::max();
+    refuse(option, fmt::format("a whole number from {} to {}", min, kMost), *text);
   }
   return value;
 }

@@ -98,7 +98,8 @@ TEST(Args, MalformedValuesNameTheOption) {
     }
   };
   const auto& args = line.args;
-  refused([&] { args.find_integer("--priority", 1); }, "--priority: expected a whole number");
+  refused([&] { args.find_integer("--priority", 1); },
+          "--priority: expected a whole number from 1 to 2147483647, got");
   refused([&] { args.find_duration("--delay"); }, "--delay: expected a duration such as");
   refused([&] { args.find_time("--at"); }, "--at: expected a time with its offset");
   refused([&] { args.find_json("--input-json", 64); }, "--input-json: not JSON");
