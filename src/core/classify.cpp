@@ -54,13 +54,12 @@ std::optional<FailureClass> class_of_status(int status) {
     case 407:
     case 410:
     case 501:
-      return configuration;
+    // The address is another one; following it would carry the key there.
     case 301:
     case 302:
     case 303:
     case 307:
     case 308:
-      // The address is another one; following it would carry the key there.
       return configuration;
     case 408:
     case 504:

@@ -15,11 +15,11 @@ namespace {
 
 class Sim : public ::testing::Test {
  protected:
-  Sim() { set_log_level(LogLevel::off); }
-  ~Sim() override { set_log_level(LogLevel::info); }
+  void SetUp() override { set_log_level(LogLevel::off); }
+  void TearDown() override { set_log_level(LogLevel::info); }
 
   Report expect_good(const Plan& plan) {
-    const Report report = run_history(plan, threads_);
+    Report report = run_history(plan, threads_);
     EXPECT_TRUE(report.is_good()) << "seed " << plan.seed << ": " << to_text(report)
                                   << "\nplan: " << to_text(plan);
     return report;
